@@ -45,6 +45,7 @@ mod scenario_flags;
 pub mod setting;
 pub mod stated_constants;
 pub mod text;
+pub mod traced_session;
 pub mod vary;
 pub mod visible;
 pub mod writer;

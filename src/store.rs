@@ -1,5 +1,6 @@
 //! Files, folders and the network: sources of catalogues, models and problems. Contains no formula.
 
+mod agent_trace;
 pub mod build_problem;
 pub mod catalog;
 pub mod check;
@@ -37,6 +38,7 @@ pub mod resolved_scenario;
 pub mod rig;
 mod runtime_choice;
 pub mod runtime_id;
+pub mod session_trace;
 pub mod shipped;
 mod speculation;
 pub mod traffic_trace;

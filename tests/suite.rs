@@ -67,6 +67,7 @@ mod requests;
 mod rules;
 mod saved;
 mod schedulers;
+mod sessions;
 mod sizing;
 mod static_batch;
 mod store;

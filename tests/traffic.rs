@@ -1,7 +1,13 @@
 //! Laws of simulated traffic: nothing is lost, queues are those of queueing theory, and jumps change nothing.
 
 use fastrand::Rng;
+use mantile::request::UNCONTROLLED;
+use mantile::request::optimize::{OptimizeRequest, optimize};
+use mantile::request::simulate::{SimulateRequest, SimulatedTraffic, simulate};
+use mantile::spec::deployment::Deployment;
+use mantile::spec::percentile::Percentile;
 use mantile::spec::role::Role;
+use mantile::spec::scenario::Scenario;
 use mantile::traffic::content::TokenRun;
 use mantile::traffic::engine::{EngineEvent, EngineRequest, SchedulerSettings};
 use mantile::traffic::outcome::RequestRecord;
@@ -17,7 +23,9 @@ use mantile::traffic::vllm::VllmSettings;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-const AMPLE: VllmSettings = VllmSettings {
+use crate::doors::catalog;
+
+pub const AMPLE: VllmSettings = VllmSettings {
     token_budget: 8192,
     max_sequences: 256,
     blocks: 20_000,
@@ -30,16 +38,16 @@ const AMPLE: VllmSettings = VllmSettings {
     asynchronous: false,
 };
 
-fn pool(scheduler: VllmSettings, replicas: usize, ranks: usize) -> DeploymentSettings {
+pub fn pool(scheduler: VllmSettings, replicas: usize, ranks: usize) -> DeploymentSettings {
     equal_replicas(SchedulerSettings::Vllm(scheduler), replicas, ranks)
 }
 
-fn equal_replicas(scheduler: SchedulerSettings, replicas: usize, ranks: usize) -> DeploymentSettings {
+pub fn equal_replicas(scheduler: SchedulerSettings, replicas: usize, ranks: usize) -> DeploymentSettings {
     PoolSettings { role: Role::Aggregated, replicas, ranks, scheduler }.into()
 }
 
 /// A step that reads its weights, its tokens and its cache.
-fn clock(ranks: &[StepLoad]) -> f64 {
+pub fn clock(ranks: &[StepLoad]) -> f64 {
     let one = |load: &StepLoad| {
         let prompts: u64 = load.prompts.iter().map(|chunk| u64::from(chunk.new_tokens)).sum();
         8e-3 + 2e-5 * (f64::from(load.decoding) + prompts as f64) + 2e-8 * load.kv_tokens as f64
@@ -47,7 +55,7 @@ fn clock(ranks: &[StepLoad]) -> f64 {
     ranks.iter().map(one).fold(0.0, f64::max)
 }
 
-fn records(
+pub fn records(
     settings: &DeploymentSettings,
     source: RequestSource,
     clock: &impl DeploymentClock,
@@ -208,6 +216,7 @@ fn traffic() -> impl Strategy<Value = DrawnTraffic> {
             prefix,
             prefix_groups,
             distinct_prompts,
+            sessions: None,
             seed,
         },
     )
@@ -335,7 +344,7 @@ fn driven(settings: &SchedulerSettings, seed: u64, jumps: bool) -> Vec<(u64, u64
     events
 }
 
-fn mean(values: impl Iterator<Item = f64>) -> f64 {
+pub fn mean(values: impl Iterator<Item = f64>) -> f64 {
     let (mut sum, mut count) = (0.0, 0.0);
     values.for_each(|value| (sum, count) = (sum + value, count + 1.0));
     sum / count
@@ -353,6 +362,7 @@ fn a_single_slot_waits_as_m_d_1_does() {
             prefix: 0,
             prefix_groups: 1,
             distinct_prompts: 0,
+            sessions: None,
             seed: 5,
         };
         let settings = pool(VllmSettings { max_sequences: 1, ..AMPLE }, 1, 1);
@@ -436,6 +446,7 @@ fn repeated_prompts_are_found() {
         prefix: 100,
         prefix_groups: 1,
         distinct_prompts: 10,
+        sessions: None,
         seed: 2,
     };
     let (totals, all) = records(&pool(AMPLE, 1, 1), RequestSource::new(traffic), &clock);
@@ -444,4 +455,42 @@ fn repeated_prompts_are_found() {
     assert!(later.clone().count() > 300);
     later.for_each(|one| assert_eq!(one.cached_tokens, 544));
     assert!(totals.cached_tokens > 0);
+}
+
+/// A search whose SLOs are on a percentile of a rate simulates its best plans; each has the figures of `simulate`.
+#[test]
+fn a_search_simulates_its_best_plans() {
+    let catalog = catalog();
+    let scenario = Scenario {
+        model: Some("Qwen3-32B".into()),
+        hardware: Some("2xh100".into()),
+        rate: Some(2.0),
+        percentile: Some(Percentile::P95),
+        isl: Some(800),
+        osl: Some(120),
+        ..Scenario::default()
+    };
+    let of = |check: Option<bool>| {
+        let request = OptimizeRequest { scenario: scenario.clone(), check, ..OptimizeRequest::default() };
+        optimize(catalog, &request, &UNCONTROLLED).unwrap()
+    };
+    assert!(of(Some(false)).checked.is_none());
+    let found = of(None);
+    let check = found.checked.as_ref().unwrap();
+    assert_eq!(check.plans[0].notation, found.best.as_ref().unwrap().notation);
+    assert!(check.plans.len() > 1);
+    for plan in &check.plans {
+        let deployment = Deployment { plan: Some(plan.notation.clone()), ..Deployment::default() };
+        let planned = Scenario { deployment: Some(deployment), ..scenario.clone() };
+        let traffic = SimulatedTraffic { requests: Some(check.requests), ..SimulatedTraffic::default() };
+        let alone =
+            simulate(catalog, &SimulateRequest { scenario: planned, traffic }, &UNCONTROLLED).unwrap();
+        let ttft = alone.latencies.iter().find(|row| row.metric == "ttft").unwrap();
+        let simulated = plan.simulated.as_ref().unwrap();
+        assert_eq!(Some(simulated.ttft_ms), ttft.p95_ms);
+        assert_eq!(simulated.output_tok_s, alone.output_tok_s);
+        assert_eq!(plan.meets_slos, Some(alone.goodput.unwrap() >= 0.95));
+    }
+    let first = check.plans.iter().position(|plan| plan.meets_slos == Some(true));
+    assert_eq!(check.first_within_slos, first.map(|at| at as u64));
 }

@@ -199,10 +199,14 @@ impl FleetArgs {
     }
 }
 
-pub(super) fn traced(path: &Path) -> Result<Vec<TracedRequest>, Error> {
-    let name = file::shown(path);
+fn traced(path: &Path) -> Result<Vec<TracedRequest>, Error> {
     let text = file::read_most(path, FileSizeLimit::Table)?;
-    let requests = read_trace(&text).map_err(|fault| fault.in_file(&name))?;
-    buckets(&requests).map_err(|fault| fault.in_file(&name))?;
+    traced_in(&text).map_err(|fault| fault.in_file(file::shown(path)))
+}
+
+/// The requests in the text of a trace, which make buckets.
+pub(super) fn traced_in(text: &str) -> Result<Vec<TracedRequest>, Error> {
+    let requests = read_trace(text)?;
+    buckets(&requests)?;
     Ok(requests)
 }

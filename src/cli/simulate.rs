@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::estimate::PlannedArgs;
-use super::fleet::traced;
+use super::fleet::traced_in;
 use super::output::OutputArgs;
 use super::plot::PlotArgs;
 use super::{CliError, ExitStatus};
@@ -12,16 +12,23 @@ use crate::request::UNCONTROLLED;
 use crate::request::simulate::{SimulateRequest, SimulatedTraffic, simulate};
 use crate::spec::error::Error;
 use crate::store::catalog::Catalog;
+use crate::store::file::{self, FileSizeLimit};
+use crate::store::session_trace::read_sessions;
 
 const AFTER: &str = "\
 Every request passes the scheduler of its replica, step by step: each step costs what the formulas of `estimate` say for \
 its batch. With --rate, requests arrive at that rate; without it, as many clients as the plan has concurrent requests send \
 one after the other. Without a plan, the best one is found first.
 
+With --turns, requests are turns of sessions: each prompt is the one before it, its output, and new tokens, sent a think \
+time after the answer. Clients have one session at a time; with --rate, sessions start at that rate divided by the turns, \
+so that requests come at the rate once sessions end as often as they start.
+
 Examples:
   mantile-opt simulate --model Llama-3.1-8B --hardware 1xh100 --tp 1 --rate 10
   mantile-opt simulate --model Llama-3.1-8B --hardware 1xh100 --tp 1 --concurrency 64
-  mantile-opt simulate --model Qwen3-14B --hardware 1xh100 --rate 8 --isl-variation 0.8 --osl-variation 1 --detail";
+  mantile-opt simulate --model Qwen3-14B --hardware 1xh100 --rate 8 --isl-variation 0.8 --osl-variation 1 --detail
+  mantile-opt simulate --model Qwen3-14B --hardware 1xh100 --tp 1 --concurrency 16 --turns 10 --turn-isl 1500";
 
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(after_long_help = AFTER)]
@@ -30,7 +37,7 @@ pub struct Simulate {
     pub planned: PlannedArgs,
     #[command(flatten)]
     pub traffic: SimulatedTraffic,
-    /// Send the requests of a trace at their times: CSV with arrival (seconds), isl, osl, or one of Azure, BurstGPT, Mooncake or vLLM bench
+    /// Send the requests of a trace at their times: CSV with arrival (seconds), isl, osl, or one of Azure, BurstGPT, Mooncake or vLLM bench. Or its sessions: block hashes of agents (Weka, AgentX), agentic Mooncake, Mooncake with session_id; with --concurrency, that number at a time, one after the other
     #[arg(long, value_name = "FILE", help_heading = "Traffic")]
     pub trace: Option<PathBuf>,
     /// Show the slowest requests, and why they were
@@ -54,8 +61,15 @@ impl Simulate {
     }
 
     pub fn request(&self) -> Result<SimulateRequest, Error> {
-        let trace = self.trace.as_deref().map(traced).transpose()?;
-        let traffic = SimulatedTraffic { trace: trace.unwrap_or_default(), ..self.traffic.clone() };
+        let mut traffic = self.traffic.clone();
+        if let Some(path) = &self.trace {
+            let text = file::read_most(path, FileSizeLimit::Table)?;
+            let fault = |fault: Error| fault.in_file(file::shown(path));
+            match read_sessions(&text).map_err(fault)? {
+                Some(sessions) => traffic.sessions = sessions,
+                None => traffic.trace = traced_in(&text).map_err(fault)?,
+            }
+        }
         Ok(SimulateRequest { scenario: self.planned.scenario()?, traffic })
     }
 }

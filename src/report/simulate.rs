@@ -36,6 +36,8 @@ pub struct SimulateReport {
     pub goodput: Option<f64>,
     /// Share of prompt tokens that were in the cache.
     pub hit_rate: f64,
+    /// The same of a cache without limits, that holds all that came before.
+    pub unlimited_hit_rate: f64,
     /// How often a request lost its place in the cache to others.
     pub preemptions: u64,
     /// Steps of all replicas.
@@ -72,7 +74,7 @@ impl SimulatedPool {
 }
 
 /// The traffic of a run.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct TrafficReport {
     /// Requests sent.
     pub requests: u64,
@@ -80,9 +82,15 @@ pub struct TrafficReport {
     pub measured: u64,
     /// Requests that no replica's cache can hold.
     pub refused: u64,
+    /// Mean prompt tokens of the requests that were answered.
+    pub mean_isl: f64,
+    /// Sessions that sent requests; absent where each request is on its own.
+    pub sessions: Option<u64>,
+    /// Sessions that ended early: the cache, or the model's window, does not hold their next request.
+    pub sessions_cut: Option<u64>,
     /// Requests per second, where they arrive at a rate.
     pub rate_per_s: Option<f64>,
-    /// Clients, where each sends its next request after its last answer.
+    /// Clients, where each sends its next request, or starts its next session, after its last answer.
     pub clients: Option<u64>,
     /// Seed of all that is random.
     pub seed: u64,

@@ -7,24 +7,26 @@ use super::RequestControl;
 use super::estimate::{EstimateRequest, estimate};
 use super::optimize::{OptimizeRequest, at, optimize};
 use super::priced_plan::PricedPlan;
+use super::traced_traffic::{arrivals, sessions};
 use crate::report::result::MetricsReport;
 use crate::report::simulate::{
     LatencyRow, ServedFigures, SimulateReport, SimulatedPool, SlowRequest, TrafficReport,
 };
 use crate::search::simulated_pool::tokens;
 use crate::spec::error::Error;
-use crate::spec::fleet::{CONTENT_TOKENS, TracedRequest};
+use crate::spec::fleet::TracedRequest;
 use crate::spec::limits::{
-    ARRIVAL_VARIATION, DISTINCT_PROMPTS, ISL_VARIATION, OSL_VARIATION, SEED, SENT, SPEED_UP, WARM_UP,
+    ARRIVAL_VARIATION, DISTINCT_PROMPTS, ISL_VARIATION, OSL_VARIATION, SEED, SENT, SPEED_UP, THINK_TIME,
+    THINK_TIME_VARIATION, TURN_ISL, TURN_ISL_VARIATION, TURNS, TURNS_VARIATION, WARM_UP,
 };
 use crate::spec::scenario::Scenario;
+use crate::spec::traced_session::TracedSession;
 use crate::store::catalog::Catalog;
-use crate::traffic::content::{TokenRun, mixed};
-use crate::traffic::engine::EngineRequest;
 use crate::traffic::outcome::{Distribution, RequestRecord};
 use crate::traffic::router::RoutePolicy;
 use crate::traffic::run::{DeploymentSettings, RunTotals, run};
-use crate::traffic::source::{Arrival, Arrivals, DrawnTraffic, LengthDistribution, RequestSource, replayed};
+use crate::traffic::session::DrawnSessions;
+use crate::traffic::source::{Arrivals, DrawnTraffic, LengthDistribution, RequestSource, played, replayed};
 
 /// A request of `simulate`.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
@@ -42,11 +44,11 @@ pub struct SimulateRequest {
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "Traffic")]
 pub struct SimulatedTraffic {
-    /// Requests that are sent [default: 2000, and 20 for each client]
+    /// Requests that are sent [default: 2000, and 20 or two sessions for each client]
     #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = crate::spec::limits::whole(&SENT), allow_negative_numbers = true, help_heading = "Traffic"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests: Option<u64>,
-    /// Requests at the start that no figure counts [default: one for each client; 5 % under a rate]
+    /// Requests at the start that no figure counts [default: one, or one session, for each client; 5 % under a rate]
     #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = crate::spec::limits::whole(&WARM_UP), allow_negative_numbers = true, help_heading = "Traffic"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warm_up: Option<u64>,
@@ -62,6 +64,30 @@ pub struct SimulatedTraffic {
     #[cfg_attr(feature = "cli", arg(long, value_name = "X", value_parser = crate::spec::limits::number(&OSL_VARIATION), allow_negative_numbers = true, help_heading = "Traffic"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub osl_variation: Option<f64>,
+    /// Mean number of turns of a session, log-normal: the prompt of each later turn is all that came before it, and more; 1 for single requests [default: 1]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "X", value_parser = crate::spec::limits::number(&TURNS), allow_negative_numbers = true, help_heading = "Traffic"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turns: Option<f64>,
+    /// Coefficient of variation of the number of turns [default: 0]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "X", value_parser = crate::spec::limits::number(&TURNS_VARIATION), allow_negative_numbers = true, help_heading = "Traffic"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turns_variation: Option<f64>,
+    /// New prompt tokens of each later turn, of a user or a tool [default: --isl without --prefix]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = crate::spec::limits::whole(&TURN_ISL), allow_negative_numbers = true, help_heading = "Traffic"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turn_isl: Option<u64>,
+    /// Coefficient of variation of these, log-normal [default: 0]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "X", value_parser = crate::spec::limits::number(&TURN_ISL_VARIATION), allow_negative_numbers = true, help_heading = "Traffic"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turn_isl_variation: Option<f64>,
+    /// Mean time from an answer to the next turn of its session, of a user or a tool, in seconds [default: 0]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "S", value_parser = crate::spec::limits::number(&THINK_TIME), allow_negative_numbers = true, help_heading = "Traffic"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub think_time: Option<f64>,
+    /// Coefficient of variation of these times, log-normal [default: 0]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "X", value_parser = crate::spec::limits::number(&THINK_TIME_VARIATION), allow_negative_numbers = true, help_heading = "Traffic"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub think_time_variation: Option<f64>,
     /// Different prompts that are sent again and again [default: all differ]
     #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = crate::spec::limits::whole(&DISTINCT_PROMPTS), allow_negative_numbers = true, help_heading = "Traffic"))]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -78,6 +104,10 @@ pub struct SimulatedTraffic {
     #[cfg_attr(feature = "cli", arg(skip))]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub trace: Vec<TracedRequest>,
+    /// Sessions of a trace, instead of drawn ones: at their times, or one after the other by as many clients as the concurrency of the scenario says.
+    #[cfg_attr(feature = "cli", arg(skip))]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sessions: Vec<TracedSession>,
     /// Time of a trace that passes in a second [default: 1]
     #[cfg_attr(feature = "cli", arg(long, value_name = "X", value_parser = crate::spec::limits::number(&SPEED_UP), allow_negative_numbers = true, help_heading = "Traffic"))]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -87,6 +117,8 @@ pub struct SimulatedTraffic {
 /// Requests that a run sends, and clients that send some at least each.
 pub(super) const REQUESTS_SENT: u64 = 2000;
 const REQUESTS_PER_CLIENT: u64 = 20;
+/// Sessions of a client at least: one that warms the servers up, and one that counts.
+const SESSIONS_PER_CLIENT: f64 = 2.0;
 /// The seed where none is given.
 pub(super) const DEFAULT_SEED: u64 = 1;
 /// Share of the requests under a rate that warm the servers up.
@@ -112,22 +144,31 @@ pub fn simulate(
     let settings = plan.deployment(request.traffic.router.unwrap_or_default(), seed)?;
     let traffic = request.traffic.drawn(&scenario, &plan);
     let mut measured = Measured::of(request.traffic.warm_up(&traffic));
-    let source = match request.traffic.trace.is_empty() {
-        true => RequestSource::new(traffic.clone()),
-        false => replayed(request.traffic.arrivals()),
-    };
+    let source = request.traffic.source(&traffic, &request.scenario);
+    let source = source.within(plan.clock().instance.max_context.unwrap_or(u64::MAX));
     let stop = || (control.search.stop)();
     let front_end_s = plan.clock().front_end_s();
     let mut record = |one: &RequestRecord| measured.count(&one.at_client(front_end_s));
     let totals = run(&settings, source.pausing(front_end_s), plan.clocks(), &mut record, &stop);
-    let closed_form = estimate(catalog, &EstimateRequest::of(scenario.clone()), control)?;
-    Ok(report(
-        &plan,
-        (&settings, &traffic, request.traffic.trace.len() as u64),
-        (&totals, measured),
-        closed_form.candidate.metrics.as_ref(),
-        plan.limits(),
-    ))
+    // The formulas have requests of the stated lengths: those of a session are longer.
+    let closed_form = match totals.sessions.started {
+        0 => estimate(catalog, &EstimateRequest::of(scenario.clone()), control)?.candidate.metrics,
+        _ => None,
+    };
+    let load = TrafficReport {
+        requests: if request.traffic.is_traced() {
+            totals.answered + totals.refused
+        } else {
+            traffic.requests
+        },
+        measured: measured.e2e.count(),
+        refused: totals.refused,
+        mean_isl: totals.prompt_tokens as f64 / totals.answered.max(1) as f64,
+        sessions: (totals.sessions.started > 0).then_some(totals.sessions.started),
+        sessions_cut: (totals.sessions.started > 0).then_some(totals.sessions.cut),
+        ..request.traffic.load(&traffic, &request.scenario)
+    };
+    Ok(report(&plan, (&settings, load), (&totals, measured), closed_form.as_ref(), plan.limits()))
 }
 
 impl SimulateRequest {
@@ -150,6 +191,11 @@ impl SimulatedTraffic {
             (&ISL_VARIATION, "isl_variation", self.isl_variation),
             (&OSL_VARIATION, "osl_variation", self.osl_variation),
             (&SPEED_UP, "speed_up", self.speed_up),
+            (&TURNS, "turns", self.turns),
+            (&TURNS_VARIATION, "turns_variation", self.turns_variation),
+            (&TURN_ISL_VARIATION, "turn_isl_variation", self.turn_isl_variation),
+            (&THINK_TIME, "think_time", self.think_time),
+            (&THINK_TIME_VARIATION, "think_time_variation", self.think_time_variation),
         ] {
             if let Some(value) = value {
                 limit.check(name, value)?;
@@ -160,12 +206,60 @@ impl SimulatedTraffic {
             (&WARM_UP, "warm_up", self.warm_up),
             (&SEED, "seed", self.seed),
             (&DISTINCT_PROMPTS, "distinct_prompts", self.distinct_prompts),
+            (&TURN_ISL, "turn_isl", self.turn_isl),
         ] {
             if let Some(value) = value {
                 limit.check_whole(name, value)?;
             }
         }
-        self.trace.iter().try_for_each(TracedRequest::check)
+        let of_turns = [
+            ("turns_variation", self.turns_variation.is_some()),
+            ("turn_isl", self.turn_isl.is_some()),
+            ("turn_isl_variation", self.turn_isl_variation.is_some()),
+            ("think_time", self.think_time.is_some()),
+            ("think_time_variation", self.think_time_variation.is_some()),
+        ];
+        if let Some((name, _)) = of_turns.iter().find(|(_, stated)| *stated && self.turns() <= 1.0) {
+            let fix = "state the mean number of turns too, or leave this out";
+            return Err(Error::new(*name, "single requests", "sessions: `turns` above 1", fix));
+        }
+        if !self.trace.is_empty() && !self.sessions.is_empty() {
+            return Err(Error::new("sessions", "`trace` too", "one of the two", "leave one of them out"));
+        }
+        self.trace.iter().try_for_each(TracedRequest::check)?;
+        let mut numbered = self.sessions.iter().enumerate();
+        numbered.try_for_each(|(at, session)| session.check(&format!("sessions[{at}]")))
+    }
+
+    /// Whether requests or sessions of a trace are sent.
+    fn is_traced(&self) -> bool {
+        !self.trace.is_empty() || !self.sessions.is_empty()
+    }
+
+    /// Mean number of turns of a drawn session.
+    fn turns(&self) -> f64 {
+        self.turns.unwrap_or(1.0)
+    }
+
+    /// Where requests come from.
+    fn source(&self, drawn: &DrawnTraffic, scenario: &Scenario) -> RequestSource {
+        let speed = self.speed_up.unwrap_or(1.0);
+        match (self.trace.is_empty(), self.sessions.is_empty()) {
+            (true, true) => RequestSource::new(drawn.clone()),
+            (true, false) => played(sessions(&self.sessions, speed), scenario.concurrency),
+            (false, _) => replayed(arrivals(&self.trace, speed)),
+        }
+    }
+
+    /// The load, without what follows from a run.
+    fn load(&self, drawn: &DrawnTraffic, scenario: &Scenario) -> TrafficReport {
+        let (rate_per_s, clients) = match drawn.arrivals {
+            _ if !self.sessions.is_empty() => (None, scenario.concurrency),
+            _ if !self.trace.is_empty() => (None, None),
+            Arrivals::Rate { per_s, .. } => (Some(per_s), None),
+            Arrivals::Clients(clients) => (None, Some(clients)),
+        };
+        TrafficReport { rate_per_s, clients, seed: drawn.seed, ..TrafficReport::default() }
     }
 
     fn drawn(&self, scenario: &Scenario, plan: &PricedPlan) -> DrawnTraffic {
@@ -181,9 +275,19 @@ impl SimulatedTraffic {
             }
             _ => LengthDistribution::Fixed(tokens(mean)),
         };
+        let later = lengths.isl.saturating_sub(lengths.prefix).max(1);
+        let sessions = (self.turns() > 1.0).then(|| DrawnSessions {
+            turns: self.turns(),
+            turns_variation: self.turns_variation.unwrap_or(0.0),
+            new: of(self.turn_isl.unwrap_or(later), self.turn_isl_variation),
+            think_s: self.think_time.unwrap_or(0.0),
+            think_variation: self.think_time_variation.unwrap_or(0.0),
+        });
+        let each = REQUESTS_PER_CLIENT.max((SESSIONS_PER_CLIENT * self.turns()) as u64);
         DrawnTraffic {
             arrivals,
-            requests: self.requests.unwrap_or(REQUESTS_SENT.max(clients.saturating_mul(REQUESTS_PER_CLIENT))),
+            requests: self.requests.unwrap_or(REQUESTS_SENT.max(clients.saturating_mul(each))),
+            sessions,
             prompt: of(lengths.isl, self.isl_variation),
             output: of(lengths.osl, self.osl_variation),
             prefix: tokens(lengths.prefix),
@@ -193,32 +297,10 @@ impl SimulatedTraffic {
         }
     }
 
-    /// The requests of the trace, the first at once.
-    fn arrivals(&self) -> Vec<Arrival> {
-        let first = self.trace.iter().map(|request| request.arrival).fold(f64::INFINITY, f64::min);
-        let speed = self.speed_up.unwrap_or(1.0);
-        let one = |(number, request): (usize, &TracedRequest)| {
-            let number = number as u64;
-            let (prompt, output) = (tokens(request.isl).max(1), tokens(request.osl).max(1));
-            let mut left = prompt;
-            let mut runs: Vec<TokenRun> = vec![];
-            for &id in &request.content {
-                let tokens = left.min(CONTENT_TOKENS);
-                left -= tokens;
-                runs.push(TokenRun { id: mixed(7, id), tokens });
-            }
-            runs.push(TokenRun { id: mixed(8, number), tokens: left });
-            runs.push(TokenRun { id: mixed(9, number), tokens: output });
-            let time_s = (request.arrival - first) / speed;
-            Arrival { time_s, request: EngineRequest::new(number, runs, prompt, output) }
-        };
-        self.trace.iter().enumerate().map(one).collect()
-    }
-
     fn warm_up(&self, drawn: &DrawnTraffic) -> u64 {
         let usual = match drawn.arrivals {
-            _ if !self.trace.is_empty() => 0,
-            Arrivals::Clients(clients) => clients.min(drawn.requests / 2),
+            _ if self.is_traced() => 0,
+            Arrivals::Clients(clients) => clients.saturating_mul(self.turns() as u64).min(drawn.requests / 2),
             Arrivals::Rate { .. } => (drawn.requests as f64 * WARM_UP_SHARE) as u64,
         };
         self.warm_up.unwrap_or(usual)
@@ -277,7 +359,7 @@ impl Measured {
 
 fn report(
     plan: &PricedPlan,
-    (settings, traffic, replayed): (&DeploymentSettings, &DrawnTraffic, u64),
+    (settings, traffic): (&DeploymentSettings, TrafficReport),
     (totals, measured): (&RunTotals, Measured),
     closed_form: Option<&MetricsReport>,
     [ttft_limit, tpot_limit]: [Option<f64>; 2],
@@ -289,8 +371,6 @@ fn report(
         ("itl", &totals.itl),
         ("e2e", &measured.e2e),
     ];
-    let replays = replayed > 0;
-    let sent = if replays { replayed } else { traffic.requests };
     let lasted = (measured.last_s - measured.first_s).max(f64::MIN_POSITIVE);
     let within = |seconds: f32, limit: Option<f64>| limit.is_none_or(|most| f64::from(seconds) <= most);
     let good = measured
@@ -300,20 +380,7 @@ fn report(
     SimulateReport {
         scenario: plan.scenario.clone(),
         notation: plan.notation.clone(),
-        traffic: TrafficReport {
-            requests: sent,
-            measured: measured.e2e.count(),
-            refused: totals.refused,
-            rate_per_s: match traffic.arrivals {
-                Arrivals::Rate { per_s, .. } if !replays => Some(per_s),
-                _ => None,
-            },
-            clients: match traffic.arrivals {
-                Arrivals::Clients(clients) if !replays => Some(clients),
-                _ => None,
-            },
-            seed: traffic.seed,
-        },
+        traffic,
         pools: settings.pools.iter().map(SimulatedPool::of).collect(),
         router: settings.router,
         latencies: rows.iter().map(|(metric, values)| LatencyRow::of(metric, values)).collect(),
@@ -323,6 +390,7 @@ fn report(
         goodput: (ttft_limit.is_some() || tpot_limit.is_some())
             .then(|| good.count() as f64 / measured.e2e.count().max(1) as f64),
         hit_rate: totals.cached_tokens as f64 / totals.prompt_tokens.max(1) as f64,
+        unlimited_hit_rate: totals.reusable_tokens as f64 / totals.prompt_tokens.max(1) as f64,
         preemptions: totals.preemptions,
         steps: totals.steps,
         closed_form: closed_form.map(|metrics| ServedFigures {

@@ -63,6 +63,13 @@ limits! {
     ISL_VARIATION = "isl-variation": number from 0e0 to 1e2, "", "as for arrivals";
     OSL_VARIATION = "osl-variation": number from 0e0 to 1e2, "", "as for arrivals";
     SPEED_UP = "speed-up": number from 1e-6 to 1e6, "", "a year of a trace in half a minute";
+    TURNS = "turns": number from 1e0 to 1e4, "turns", "of a session: a coding agent's have some thousand at most";
+    TURNS_VARIATION = "turns-variation": number from 0e0 to 1e2, "", "as for arrivals";
+    TURN_ISL = "turn-isl": whole from 1e0 to 1e8, "tokens", "as for the prompt";
+    TURN_ISL_VARIATION = "turn-isl-variation": number from 0e0 to 1e2, "", "as for arrivals";
+    THINK_TIME = "think-time": number from 0e0 to 1e9, "s", "30 years";
+    THINK_TIME_VARIATION = "think-time-variation": number from 0e0 to 1e2, "", "as for arrivals";
+    CONTENT = "content_tokens": whole from 1e0 to 1e7, "tokens", "of a piece of a prompt in a trace";
     DISTINCT_PROMPTS = "distinct-prompts": whole from 1e0 to 1e8, "prompts", "as for the requests of a simulation";
     BATCH = "batch": whole from 1e0 to 1e7, "requests", "as for concurrency";
     DRAFT_TOKENS = "draft-tokens": whole from 1e0 to 64e0, "tokens", "a draft token after 64 others is almost never accepted";

@@ -47,7 +47,7 @@ pub fn read_trace(text: &str) -> Result<Vec<TracedRequest>, Error> {
     }
 }
 
-fn at_line(line: u64, found: String, expected: &str) -> Error {
+pub(super) fn at_line(line: u64, found: String, expected: &str) -> Error {
     Error::new(format!("line {line}"), found, expected, "correct that line, or remove it")
 }
 
@@ -137,7 +137,7 @@ fn of_json(text: &str) -> Result<Vec<TracedRequest>, Error> {
     }
 }
 
-fn json<T: DeserializeOwned>(value: Value, line: u64) -> Result<T, Error> {
+pub(super) fn json<T: DeserializeOwned>(value: Value, line: u64) -> Result<T, Error> {
     T::deserialize(Objects(value))
         .map_err(|fault| at_line(line, plain(&fault.to_string(), "a request").found, EXPECTED))
 }

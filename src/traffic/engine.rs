@@ -125,6 +125,16 @@ impl SchedulerSettings {
         }
     }
 
+    /// Tokens of the units in which later prompts find those of earlier ones.
+    pub fn reused_tokens(&self) -> u32 {
+        match self {
+            SchedulerSettings::Vllm(settings) => settings.block_tokens,
+            SchedulerSettings::Sglang(settings) => settings.page_tokens,
+            SchedulerSettings::Trtllm(settings) if settings.partial_reuse => 1,
+            SchedulerSettings::Trtllm(settings) => settings.block_tokens,
+        }
+    }
+
     /// Whether a worker that decodes takes the first token from the worker that computed the prompt. vLLM's computes the
     /// prompt's last token once more instead (`_update_waiting_for_remote_kv`).
     pub fn takes_first_token(&self) -> bool {

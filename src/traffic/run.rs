@@ -7,8 +7,9 @@ use super::handover::Handovers;
 use super::outcome::{Distribution, RequestRecord, RunTimeline, TimelinePoint};
 use super::replica::{Replica, ReplicaEvent};
 use super::router::{Route, RoutePolicy, Router};
-use super::source::RequestSource;
+use super::source::{RequestSource, SessionCounts};
 use super::step_load::DeploymentClock;
+use super::unlimited_cache::UnlimitedCache;
 use crate::spec::role::Role;
 
 /// Identical replicas.
@@ -59,7 +60,11 @@ pub struct RunTotals {
     pub prompt_tokens: u64,
     /// Tokens of prompts that were in the cache.
     pub cached_tokens: u64,
+    /// Those that a cache without limits would have had.
+    pub reusable_tokens: u64,
     pub output_tokens: u64,
+    /// Sessions of the requests.
+    pub sessions: SessionCounts,
     /// Times between the tokens of a request.
     pub itl: Distribution,
     pub timeline: RunTimeline,
@@ -120,6 +125,7 @@ struct Run<'a, C> {
     decoding: Vec<DecodeQueue>,
     /// Replicas that decode what others prefilled.
     decoders: Vec<usize>,
+    seen: UnlimitedCache,
     ledger: Ledger,
 }
 
@@ -154,6 +160,7 @@ pub fn run(
             break;
         }
     }
+    run.ledger.totals.sessions = source.counts();
     run.ledger.totals
 }
 
@@ -179,6 +186,7 @@ impl<'a, C: DeploymentClock> Run<'a, C> {
                 router: Router::new(settings.router, settings.seed, ranks()),
                 events: vec![],
             },
+            seen: UnlimitedCache::default(),
             decoders: decoders.map(|(replica, _)| replica).collect(),
         }
     }
@@ -209,11 +217,13 @@ impl<'a, C: DeploymentClock> Run<'a, C> {
         let Some(arrival) = source.take() else { return };
         let (time_s, request) = (arrival.time_s, arrival.request);
         let open = self.open_to(&request);
-        if open.is_empty() {
+        let Some(&first) = open.first() else {
             self.ledger.totals.refused += 1;
-            source.answered(time_s);
+            source.refused(request.id, time_s);
             return;
-        }
+        };
+        let reused_tokens = self.settings.pools[self.pools[first]].scheduler.reused_tokens();
+        self.ledger.totals.reusable_tokens += u64::from(self.seen.found(&request, reused_tokens));
         let route = self.ledger.router.route(&self.replicas, &open, &request);
         let target = route.target;
         let prefills = self.roles[target.replica] == Role::Prefill;
@@ -266,7 +276,7 @@ impl<'a, C: DeploymentClock> Run<'a, C> {
                     queue.coming -= 1;
                 }
                 RunEvent::Answered(one) => {
-                    source.answered(one.last_token_s);
+                    source.answered(one.id, one.last_token_s);
                     record(&one);
                     self.send_waiting(one.last_token_s);
                 }
@@ -482,6 +492,7 @@ mod tests {
             prefix: 50,
             prefix_groups: 3,
             distinct_prompts: 0,
+            sessions: None,
             seed: 11,
         };
         let clock = |ranks: &[StepLoad]| {

@@ -1,21 +1,22 @@
 //! Where requests come from: arrivals, lengths, and the tokens that they share.
 
 use std::cmp::Ordering;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashMap, VecDeque};
 
 use fastrand::Rng;
 
 use super::content::{TokenRun, mixed};
 use super::engine::EngineRequest;
+use super::session::{DrawnSessions, DueTurns, Session, SessionInFlight};
 use crate::spec::limits::ISL;
 
 /// When requests arrive.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Arrivals {
     /// Gaps of a gamma distribution with this mean rate and coefficient of variation: 1 for Poisson arrivals, 0 for even
-    /// gaps.
+    /// gaps. Of sessions, these are their starts, at a rate by which as many requests come on average.
     Rate { per_s: f64, variation: f64 },
-    /// This many clients, each of which sends its next request when it has the last answer.
+    /// This many clients, each of which sends its next request, or starts its next session, when it has the last answer.
     Clients(u64),
 }
 
@@ -34,18 +35,21 @@ pub enum LengthDistribution {
 const MOST_TOKENS: f64 = ISL.most;
 
 impl LengthDistribution {
-    fn draw(&self, rng: &mut Rng) -> u32 {
+    pub(super) fn draw(&self, rng: &mut Rng) -> u32 {
         match *self {
             LengthDistribution::Fixed(tokens) => tokens,
             LengthDistribution::Uniform(least, most) => rng.u32(least..=most.max(least)),
             LengthDistribution::LogNormal { mean, variation } => {
-                let spread = libm::log(1.0 + variation * variation);
-                let normal = normal(rng);
-                let drawn = libm::exp(libm::log(mean) - spread / 2.0 + libm::sqrt(spread) * normal);
-                drawn.round().clamp(1.0, MOST_TOKENS) as u32
+                log_normal(rng, mean, variation).round().clamp(1.0, MOST_TOKENS) as u32
             }
         }
     }
+}
+
+/// A log-normal number of this mean and coefficient of variation.
+pub(super) fn log_normal(rng: &mut Rng, mean: f64, variation: f64) -> f64 {
+    let spread = libm::log(1.0 + variation * variation);
+    libm::exp(libm::log(mean) - spread / 2.0 + libm::sqrt(spread) * normal(rng))
 }
 
 /// A standard normal number: Box and Muller 1958.
@@ -85,6 +89,8 @@ pub struct DrawnTraffic {
     pub prefix_groups: u64,
     /// Different prompts, where the same ones come again and again; 0 where all differ.
     pub distinct_prompts: u64,
+    /// The sessions of which these are the first turns; `None` where each request is on its own.
+    pub sessions: Option<DrawnSessions>,
     pub seed: u64,
 }
 
@@ -98,12 +104,12 @@ pub struct Arrival {
 
 impl DrawnTraffic {
     /// A generator of its own for each request and use, so that the same request comes whatever happens to the others.
-    fn rng(&self, number: u64, use_of: u64) -> Rng {
+    pub(super) fn rng(&self, number: u64, use_of: u64) -> Rng {
         Rng::with_seed(mixed(mixed(self.seed, number), use_of))
     }
 
     /// The request of this number.
-    fn request(&self, number: u64) -> EngineRequest {
+    pub(super) fn request(&self, number: u64) -> EngineRequest {
         let distinct = if self.distinct_prompts == 0 { number } else { number % self.distinct_prompts };
         let mut rng = self.rng(distinct, 1);
         let prompt = self.prompt.draw(&mut rng).max(1);
@@ -132,18 +138,56 @@ impl DrawnTraffic {
     }
 }
 
+/// Sessions of a run, for its figures.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SessionCounts {
+    /// Sessions that sent a request.
+    pub started: u64,
+    /// Those that ended early: the cache, or the model's window, does not hold what came next.
+    pub cut: u64,
+}
+
 /// Requests that are to come, in order of their times.
 pub struct RequestSource {
-    traffic: DrawnTraffic,
-    /// Requests drawn so far.
-    drawn: u64,
+    arrivals: Arrivals,
+    script: Script,
+    /// Requests in total, at most.
+    most: u64,
+    /// Tokens of a context, at most.
+    window: u64,
+    /// Requests that came.
+    sent: u64,
+    /// Requests or sessions that were begun.
+    begun: u64,
     clock_s: f64,
     /// Seconds from an answer to the next request of its client.
     pause_s: f64,
     coming: BinaryHeap<Coming>,
+    /// Sessions by number.
+    sessions: HashMap<u64, SessionInFlight>,
+    /// Session and turn of requests that are not answered.
+    turns: HashMap<u64, (u64, usize)>,
+    counts: SessionCounts,
 }
 
-struct Coming(Arrival);
+/// Requests or sessions that are yet to begin.
+enum Script {
+    Drawn(DrawnTraffic),
+    Listed(VecDeque<Session>),
+}
+
+enum Next {
+    Request(EngineRequest),
+    /// A turn of a session, by its number.
+    Turn(u64, usize),
+}
+
+struct Coming {
+    time_s: f64,
+    /// Of two at the same time, the lower comes first.
+    order: (u64, usize),
+    next: Next,
+}
 
 impl PartialEq for Coming {
     fn eq(&self, other: &Coming) -> bool {
@@ -159,22 +203,45 @@ impl PartialOrd for Coming {
 impl Ord for Coming {
     /// The earliest is the greatest, as a heap gives the greatest first.
     fn cmp(&self, other: &Coming) -> Ordering {
-        let times = other.0.time_s.total_cmp(&self.0.time_s);
-        times.then(other.0.request.id.cmp(&self.0.request.id))
+        other.time_s.total_cmp(&self.time_s).then(other.order.cmp(&self.order))
+    }
+}
+
+impl Coming {
+    fn request(arrival: Arrival) -> Coming {
+        let order = (arrival.request.id, 0);
+        Coming { time_s: arrival.time_s, order, next: Next::Request(arrival.request) }
     }
 }
 
 impl RequestSource {
     /// The requests of `traffic`.
     pub fn new(traffic: DrawnTraffic) -> RequestSource {
-        let mut source =
-            RequestSource { traffic, drawn: 0, clock_s: 0.0, pause_s: 0.0, coming: BinaryHeap::new() };
-        let first = match source.traffic.arrivals {
+        let first = match traffic.arrivals {
             Arrivals::Rate { .. } => 1,
             Arrivals::Clients(clients) => clients,
         };
-        (0..first).for_each(|_| source.draw(0.0));
+        let (arrivals, most) = (traffic.arrivals.clone(), traffic.requests);
+        let mut source = RequestSource::of(arrivals, most, Script::Drawn(traffic));
+        (0..first).for_each(|_| source.begin(0.0));
         source
+    }
+
+    fn of(arrivals: Arrivals, most: u64, script: Script) -> RequestSource {
+        RequestSource {
+            arrivals,
+            script,
+            most,
+            window: u64::MAX,
+            sent: 0,
+            begun: 0,
+            clock_s: 0.0,
+            pause_s: 0.0,
+            coming: BinaryHeap::new(),
+            sessions: HashMap::new(),
+            turns: HashMap::new(),
+            counts: SessionCounts::default(),
+        }
     }
 
     /// The same, where a client's next request reaches the scheduler `pause_s` seconds after the answer before.
@@ -183,58 +250,169 @@ impl RequestSource {
         RequestSource { pause_s, ..self }
     }
 
+    /// The same, where a session ends before a turn with more than `tokens` tokens of prompt and output.
+    #[must_use]
+    pub fn within(self, tokens: u64) -> RequestSource {
+        RequestSource { window: tokens, ..self }
+    }
+
+    /// The sessions so far.
+    pub fn counts(&self) -> SessionCounts {
+        self.counts
+    }
+
     /// When the next request arrives, if one does.
     pub fn next_s(&self) -> Option<f64> {
-        self.coming.peek().map(|coming| coming.0.time_s)
+        let coming = self.coming.peek().map(|coming| coming.time_s);
+        coming.filter(|_| self.sent < self.most)
     }
 
-    /// The next request.
+    /// The next request, unless the session ends that it is of.
     pub fn take(&mut self) -> Option<Arrival> {
-        let arrival = self.coming.pop()?.0;
-        if let Arrivals::Rate { .. } = self.traffic.arrivals {
-            self.draw(arrival.time_s);
+        let Coming { time_s, next, .. } = self.coming.pop()?;
+        let (request, is_first) = match next {
+            Next::Request(request) => (Some(request), true),
+            Next::Turn(number, turn) => (self.turn(number, turn, time_s), turn == 0),
+        };
+        if is_first && let Arrivals::Rate { .. } = self.arrivals {
+            self.begin(time_s);
         }
-        Some(arrival)
+        self.sent += u64::from(request.is_some());
+        request.map(|request| Arrival { time_s, request })
     }
 
-    /// A request was answered.
-    pub fn answered(&mut self, time_s: f64) {
-        if let Arrivals::Clients(_) = self.traffic.arrivals {
-            self.draw(time_s + self.pause_s);
+    /// A turn of a session is sent, if its session goes on.
+    fn turn(&mut self, number: u64, turn: usize, time_s: f64) -> Option<EngineRequest> {
+        let session = self.sessions.get_mut(&number)?;
+        if session.cut {
+            return None;
+        }
+        let is_first = session.is_unsent();
+        let Some(request) = session.request(turn, self.window) else {
+            self.counts.cut += 1;
+            self.ended(number, time_s);
+            return None;
+        };
+        self.counts.started += u64::from(is_first);
+        let due = session.next(turn, true, time_s);
+        self.schedule(number, due);
+        self.turns.insert(self.sent, (number, turn));
+        Some(EngineRequest { id: self.sent, session: number, ..request })
+    }
+
+    /// The request of this number was answered.
+    pub fn answered(&mut self, id: u64, time_s: f64) {
+        self.closed(id, time_s, true);
+    }
+
+    /// The request of this number was refused.
+    pub fn refused(&mut self, id: u64, time_s: f64) {
+        self.closed(id, time_s, false);
+    }
+
+    fn closed(&mut self, id: u64, time_s: f64, answered: bool) {
+        let Some((number, turn)) = self.turns.remove(&id) else {
+            self.client_is_free(time_s);
+            return;
+        };
+        let Some(session) = self.sessions.get_mut(&number) else { return };
+        if !answered && !session.cut {
+            session.cut = true;
+            self.counts.cut += 1;
+        }
+        let due = session.next(turn, false, time_s + self.pause_s);
+        self.schedule(number, due);
+        self.ended(number, time_s);
+    }
+
+    /// Removes a session that is over.
+    fn ended(&mut self, number: u64, time_s: f64) {
+        if self.sessions.get(&number).is_some_and(SessionInFlight::is_over) {
+            self.sessions.remove(&number);
+            self.client_is_free(time_s);
         }
     }
 
-    fn draw(&mut self, now: f64) {
-        if self.drawn == self.traffic.requests {
+    fn client_is_free(&mut self, time_s: f64) {
+        if let Arrivals::Clients(_) = self.arrivals {
+            self.begin(time_s + self.pause_s);
+        }
+    }
+
+    /// The next request, or the next session, begins.
+    fn begin(&mut self, now: f64) {
+        let number = self.begun;
+        let Script::Drawn(traffic) = &self.script else {
+            self.begin_listed(now);
+            return;
+        };
+        if traffic.sessions.is_none() && self.begun == self.most {
             return;
         }
-        let number = self.drawn;
-        self.drawn += 1;
-        let time_s = match self.traffic.arrivals {
+        let turns = traffic.sessions.as_ref().map_or(1.0, |sessions| sessions.turns);
+        let time_s = match self.arrivals {
             Arrivals::Rate { per_s, variation } => {
-                self.clock_s += self.traffic.gap_s(number, per_s, variation);
+                self.clock_s += traffic.gap_s(number, per_s / turns, variation);
                 self.clock_s
             }
             Arrivals::Clients(_) => now,
         };
-        self.coming.push(Coming(Arrival { time_s, request: self.traffic.request(number) }));
+        match &traffic.sessions {
+            None => {
+                let request = traffic.request(number);
+                self.coming.push(Coming::request(Arrival { time_s, request }));
+                self.begun += 1;
+            }
+            Some(sessions) => {
+                let session = sessions.session(traffic, number);
+                self.play(session, time_s);
+            }
+        }
+    }
+
+    fn begin_listed(&mut self, now: f64) {
+        if let Script::Listed(sessions) = &mut self.script
+            && let Some(session) = sessions.pop_front()
+        {
+            self.play(session, now);
+        }
+    }
+
+    /// A session starts.
+    fn play(&mut self, session: Session, start_s: f64) {
+        let number = self.begun;
+        self.begun += 1;
+        let (session, due) = SessionInFlight::new(session, start_s);
+        self.sessions.insert(number, session);
+        self.schedule(number, due);
+    }
+
+    fn schedule(&mut self, number: u64, due: DueTurns) {
+        let coming =
+            |(turn, time_s)| Coming { time_s, order: (number, turn), next: Next::Turn(number, turn) };
+        self.coming.extend(due.into_iter().map(coming));
     }
 }
 
 /// Requests with stated times, in order.
 pub fn replayed(arrivals: Vec<Arrival>) -> RequestSource {
-    let traffic = DrawnTraffic {
-        arrivals: Arrivals::Clients(0),
-        requests: 0,
-        prompt: LengthDistribution::Fixed(1),
-        output: LengthDistribution::Fixed(1),
-        prefix: 0,
-        prefix_groups: 1,
-        distinct_prompts: 0,
-        seed: 0,
-    };
-    let mut source = RequestSource::new(traffic);
-    source.coming.extend(arrivals.into_iter().map(Coming));
+    let mut source = RequestSource::of(Arrivals::Clients(0), u64::MAX, Script::Listed(VecDeque::new()));
+    source.coming.extend(arrivals.into_iter().map(Coming::request));
+    source
+}
+
+/// Sessions at their own times, or one after the other by this many clients.
+pub fn played(sessions: Vec<Session>, clients: Option<u64>) -> RequestSource {
+    let count = sessions.len() as u64;
+    let stated = Arrivals::Clients(clients.unwrap_or(0));
+    let mut source = RequestSource::of(stated, u64::MAX, Script::Listed(sessions.into()));
+    for _ in 0..clients.unwrap_or(count).min(count) {
+        let start_s = match &source.script {
+            Script::Listed(sessions) if clients.is_none() => sessions.front().map(|first| first.start_s),
+            _ => None,
+        };
+        source.begin_listed(start_s.unwrap_or(0.0));
+    }
     source
 }
 
@@ -251,6 +429,7 @@ mod tests {
             prefix: 0,
             prefix_groups: 1,
             distinct_prompts: 0,
+            sessions: None,
             seed: 7,
         };
         let mut source = RequestSource::new(traffic);
@@ -287,11 +466,12 @@ mod tests {
             prefix: 0,
             prefix_groups: 1,
             distinct_prompts: 0,
+            sessions: None,
             seed: 7,
         };
         let mut source = RequestSource::new(traffic).pausing(0.5);
         assert_eq!(source.take().map(|arrival| arrival.time_s), Some(0.0));
-        source.answered(2.0);
+        source.answered(0, 2.0);
         assert_eq!(source.next_s(), Some(2.5));
     }
 

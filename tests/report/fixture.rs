@@ -214,6 +214,7 @@ fn answer() -> OptimizeResult {
         launch: None,
         theoretical: false,
         plain: None,
+        checked: None,
         scenario: None,
         conflict: None,
         programs: vec![],

@@ -18,12 +18,22 @@ pub fn simulate(report: &SimulateReport, detail: bool) -> String {
     let head = format!("{}: {load}, {} output tok/s", report.notation, digits(report.output_tok_s));
     let mut text = format!("{}\n", styled(BOLD, &head));
     let sent = format!(
-        "{} sent, {} counted; on average {} in the system",
+        "{} sent, {} counted; on average {} prompt tokens, and {} in the system",
         count(traffic.requests, "request"),
         traffic.measured,
+        digits(traffic.mean_isl),
         digits(report.concurrency)
     );
     text.push_str(&paragraph(&sent));
+    if let Some(sessions) = traffic.sessions {
+        let cut = match traffic.sessions_cut.unwrap_or(0) {
+            0 => String::new(),
+            cut => {
+                format!("; {cut} ended early: the cache, or the model's window, does not hold what came next")
+            }
+        };
+        text.push_str(&paragraph(&format!("{}{cut}", count(sessions, "session"))));
+    }
     if traffic.refused > 0 {
         text.push_str(&paragraph(&format!(
             "{} refused: the cache holds none of that length",
@@ -49,8 +59,12 @@ pub fn simulate(report: &SimulateReport, detail: bool) -> String {
         text.push_str(&paragraph(&closed));
     }
     let good = report.goodput.map_or_else(String::new, |part| format!("within the SLOs {}; ", percent(part)));
+    let unlimited = match report.unlimited_hit_rate {
+        0.0 => String::new(),
+        rate => format!(", in one without limits {}", percent(rate)),
+    };
     let cache = format!(
-        "{good}prompt tokens in the cache {}; {}; {}",
+        "{good}prompt tokens in the cache {}{unlimited}; {}; {}",
         percent(report.hit_rate),
         count(report.preemptions, "preemption"),
         count(report.steps, "step")

@@ -55,6 +55,7 @@ pub(super) fn closed_loop(row: &MeasuredRow, ready: &PreparedRow) -> Option<Meas
         prefix: 0,
         prefix_groups: 1,
         distinct_prompts: 0,
+        sessions: None,
         seed: DEFAULT_SEED,
     };
     let (ranks, scheduler) = (pool.plan.dp as usize, inputs.settings());

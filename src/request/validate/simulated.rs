@@ -123,6 +123,7 @@ fn drawn(row: &MeasuredRow, traffic: &MeasuredTraffic, requests: u64) -> DrawnTr
         prefix: tokens(traffic.prefix.unwrap_or(0)),
         prefix_groups: 1,
         distinct_prompts: traffic.distinct_prompts.unwrap_or(0),
+        sessions: None,
         seed: DEFAULT_SEED,
     }
 }

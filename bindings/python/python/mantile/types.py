@@ -744,6 +744,9 @@ class TrafficReport(Record):
     requests: int
     measured: int
     refused: int
+    mean_isl: float
+    sessions: int | None
+    sessions_cut: int | None
     rate_per_s: float | None
     clients: int | None
     seed: int
@@ -850,6 +853,7 @@ class SimulateAnswer(Answer, question="simulate"):
     concurrency: float
     goodput: float | None
     hit_rate: float
+    unlimited_hit_rate: float
     preemptions: int
     steps: int
     closed_form: ClosedForm | None
