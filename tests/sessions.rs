@@ -336,10 +336,10 @@ fn a_router_that_knows_sessions_or_prefixes_finds_their_caches() {
             totals.cached_tokens as f64 / totals.reusable_tokens as f64
         };
         let [turns, random] = [RoutePolicy::RoundRobin, RoutePolicy::Random].map(hits);
-        for router in [RoutePolicy::Session, RoutePolicy::Prefix] {
-            let found = hits(router);
-            assert!(found > 0.95, "{scheduler:?}, {router:?}: {found}");
-            assert!(found > turns + 0.2 && found > random + 0.2, "{turns} and {random} for {found}");
-        }
+        let session = hits(RoutePolicy::Session);
+        assert!(session > 0.95, "{scheduler:?}: {session}");
+        // This one also spreads the load.
+        let prefix = hits(RoutePolicy::Prefix);
+        assert!(prefix > turns + 0.2 && prefix > random + 0.2, "{turns} and {random} for {prefix}");
     }
 }

@@ -54,7 +54,7 @@ pub struct Router {
     policy: RoutePolicy,
     seed: u64,
     sent: u64,
-    /// By replica and rank, where the policy asks for it.
+    /// By replica and rank; the policies that need it keep it.
     work: Vec<Vec<RoutedWork>>,
 }
 

@@ -93,7 +93,7 @@ enum RunEvent {
     Answered(RequestRecord),
 }
 
-/// What is known of the requests of a run.
+/// The requests of a run that are not answered, and its totals.
 struct Ledger {
     running: HashMap<u64, RequestInRun>,
     totals: RunTotals,
@@ -222,8 +222,11 @@ impl<'a, C: DeploymentClock> Run<'a, C> {
             source.refused(request.id, time_s);
             return;
         };
-        let reused_tokens = self.settings.pools[self.pools[first]].scheduler.reused_tokens();
-        self.ledger.totals.reusable_tokens += u64::from(self.seen.found(&request, reused_tokens));
+        // Of requests that share nothing, none is kept in mind: their number is not limited.
+        if source.shares() {
+            let reused_tokens = self.settings.pools[self.pools[first]].scheduler.reused_tokens();
+            self.ledger.totals.reusable_tokens += u64::from(self.seen.found(&request, reused_tokens));
+        }
         let route = self.ledger.router.route(&self.replicas, &open, &request);
         let target = route.target;
         let prefills = self.roles[target.replica] == Role::Prefill;

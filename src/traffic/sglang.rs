@@ -446,7 +446,7 @@ impl SglangEngine {
             let live = self.at_mut(victim);
             (live.prefix, live.end, live.middle) = (0, 0, 0);
             (live.retracted, live.fresh) = (true, true);
-            // What another worker sent is lost too.
+            // The cache that another worker sent is lost too.
             live.request.received = 0;
             note(live.request.id, EngineEvent::Preempted);
             gone.push(victim);

@@ -244,6 +244,16 @@ impl RequestSource {
         }
     }
 
+    /// Whether a request can begin as an earlier one does.
+    pub fn shares(&self) -> bool {
+        match &self.script {
+            Script::Drawn(traffic) => {
+                traffic.prefix > 0 || traffic.distinct_prompts > 0 || traffic.sessions.is_some()
+            }
+            Script::Listed(_) => true,
+        }
+    }
+
     /// The same, where a client's next request reaches the scheduler `pause_s` seconds after the answer before.
     #[must_use]
     pub fn pausing(self, pause_s: f64) -> RequestSource {

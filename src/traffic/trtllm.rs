@@ -128,7 +128,7 @@ impl TrtllmRequest {
     fn pause(&mut self) {
         (self.prompt, self.chunk, self.phase) = (self.known, self.known, TrtllmPhase::Context);
         (self.position, self.cached) = (0, 0);
-        // What another worker sent is lost too.
+        // The cache that another worker sent is lost too.
         self.request.received = 0;
     }
 }

@@ -142,7 +142,7 @@ impl VllmEngine {
 
     fn preempt(&mut self, victim: VllmSlot, note: Note<'_>) {
         let live = self.at_mut(victim);
-        // What another worker sent is lost too.
+        // The cache that another worker sent is lost too.
         (live.computed, live.request.received) = (0, 0);
         (live.chain, live.chained) = (BlockChain::default(), 0);
         let (id, blocks) = (live.request.id, std::mem::take(&mut live.blocks));

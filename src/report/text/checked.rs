@@ -17,6 +17,9 @@ pub fn checked(answer: &OptimizeResult) -> String {
     let mut text = heading("Checked by simulation", &note);
     text.push_str(&indent(&table(&header, check.plans.iter().map(row)), 2));
     text.push_str(&paragraph(&verdict(check)));
+    if let Some(most) = check.largest_difference {
+        text.push_str(&paragraph(&format!("Over all plans, they differ by at most {}.", percent(most))));
+    }
     text
 }
 
@@ -37,14 +40,17 @@ fn row(plan: &CheckedPlan) -> Vec<String> {
 
 /// Which of the two to believe, and which plan meets the SLOs.
 pub fn verdict(check: &SimulatedCheck) -> String {
-    let Some(most) = check.largest_difference else {
-        let reason = check.plans.first().and_then(|plan| plan.reason.clone()).unwrap_or_default();
-        return format!("Nothing was simulated: {reason}.");
+    let Some(best) = check.plans.first() else { return String::new() };
+    let Some((simulated, difference)) = best.simulated.as_ref().zip(best.difference()) else {
+        let reason = best.reason.as_deref().unwrap_or("it has no answer");
+        return format!("The best plan was not simulated: {reason}.");
     };
-    let trusted = match most <= TRUSTED {
-        true => format!("Formulas and simulation agree within {}.", percent(most)),
-        false => format!("They differ by up to {}: believe the simulation.", percent(most)),
-    };
+    let (ttft, tpot) = (time(simulated.ttft_ms), time(simulated.tpot_ms));
+    let believe = if difference > TRUSTED { ": believe the simulation" } else { "" };
+    let trusted = format!(
+        "TTFT {ttft}, TPOT {tpot} of the best plan by simulation, from which the formulas differ by {}{believe}.",
+        percent(difference)
+    );
     let limited = check.plans.iter().any(|plan| plan.within_slos.is_some());
     let within = match check.first_within_slos {
         _ if !limited => String::new(),
