@@ -810,7 +810,7 @@ class LatencyRow(Record):
     p99_ms: float | None
 
 
-class ClosedForm(Record):
+class ServedFigures(Record):
     ttft_ms: float
     tpot_ms: float
     e2e_ms: float
@@ -856,7 +856,7 @@ class SimulateAnswer(Answer, question="simulate"):
     unlimited_hit_rate: float
     preemptions: int
     steps: int
-    closed_form: ClosedForm | None
+    closed_form: ServedFigures | None
     slowest: list[SlowRequest]
     timeline: list[TimelinePoint]
 
