@@ -193,6 +193,7 @@ def optimize(
     deployment: Mapping[str, Any] | None = None,
     scenario: Mapping[str, Any] | None = None,
     why: bool | None = None,
+    check: bool | None = None,
     max_front_points: Literal['all'] | int | None = None,
     files: Mapping[str, Any] | None = None,
     progress: Callable[[int, int], None] | None = None,

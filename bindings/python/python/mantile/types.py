@@ -471,6 +471,31 @@ class Why(Record):
     robustness: Robustness | None
 
 
+class ServedFigures(Record):
+    ttft_ms: float
+    tpot_ms: float
+    e2e_ms: float
+    output_tok_s: float
+
+
+class CheckedPlan(Record):
+    notation: str
+    formulas: ServedFigures | None
+    simulated: ServedFigures | None
+    within_slos: float | None
+    meets_slos: bool | None
+    reason: str | None
+
+
+class SimulatedCheck(Record):
+    requests: int
+    seed: int
+    percentile: Literal['p50', 'p90', 'p95', 'p99']
+    plans: list[CheckedPlan]
+    largest_difference: float | None
+    first_within_slos: int | None
+
+
 class WeightsNeed(Record):
     weight_format: str
     weights_bytes: float
@@ -602,6 +627,7 @@ class OptimizeAnswer(Answer, question="optimize"):
     split_ratio: SplitRatio | None
     plain: PlainPlan | None
     why: Why | None
+    checked: SimulatedCheck | None
     weights_need: list[WeightsNeed]
     lower_format: LowerFormat | None
     launch: LaunchReport | None
@@ -801,6 +827,13 @@ class TrtllmSettings(Record):
     wait_tokens_ratio: float
 
 
+class SimulatedPool(Record):
+    role: Literal['aggregated', 'prefill', 'decode']
+    replicas: int
+    attention_ranks: int
+    scheduler: VllmSettings | SglangSettings | TrtllmSettings
+
+
 class LatencyRow(Record):
     metric: str
     mean_ms: float | None
@@ -808,13 +841,6 @@ class LatencyRow(Record):
     p90_ms: float | None
     p95_ms: float | None
     p99_ms: float | None
-
-
-class ServedFigures(Record):
-    ttft_ms: float
-    tpot_ms: float
-    e2e_ms: float
-    output_tok_s: float
 
 
 class SlowRequest(Record):
@@ -825,6 +851,7 @@ class SlowRequest(Record):
     e2e_ms: float
     queue_ms: float
     prefill_ms: float
+    transfer_ms: float
     decode_ms: float
     preempted_ms: float
     preemptions: int
@@ -844,9 +871,8 @@ class SimulateAnswer(Answer, question="simulate"):
     scenario: Scenario
     notation: str
     traffic: TrafficReport
-    replicas: int
-    attention_ranks: int
-    scheduler: VllmSettings | SglangSettings | TrtllmSettings
+    pools: list[SimulatedPool]
+    router: Literal['least-requests', 'round-robin', 'random', 'session', 'prefix']
     latencies: list[LatencyRow]
     output_tok_s: float
     requests_per_s: float
