@@ -50,7 +50,7 @@ pub struct Route {
 }
 
 /// Spreads requests over the ranks of replicas.
-pub struct Router {
+pub struct RequestRouter {
     policy: RoutePolicy,
     seed: u64,
     sent: u64,
@@ -58,11 +58,11 @@ pub struct Router {
     work: Vec<Vec<RoutedWork>>,
 }
 
-impl Router {
+impl RequestRouter {
     /// A router of replicas with these numbers of ranks.
-    pub fn new(policy: RoutePolicy, seed: u64, ranks: impl Iterator<Item = usize>) -> Router {
+    pub fn new(policy: RoutePolicy, seed: u64, ranks: impl Iterator<Item = usize>) -> RequestRouter {
         let work = ranks.map(|ranks| vec![RoutedWork::default(); ranks]).collect();
-        Router { policy, seed, sent: 0, work }
+        RequestRouter { policy, seed, sent: 0, work }
     }
 
     /// Where `request` goes, of the replicas numbered `open`, of which there is at least one.

@@ -6,7 +6,7 @@ use super::engine::{EngineEvent, EngineRequest, SchedulerSettings};
 use super::handover::Handovers;
 use super::outcome::{Distribution, RequestRecord, RunTimeline, TimelinePoint};
 use super::replica::{Replica, ReplicaEvent};
-use super::router::{Route, RoutePolicy, Router};
+use super::router::{RequestRouter, Route, RoutePolicy};
 use super::source::{RequestSource, SessionCounts};
 use super::step_load::DeploymentClock;
 use super::unlimited_cache::UnlimitedCache;
@@ -94,10 +94,10 @@ enum RunEvent {
 }
 
 /// The requests of a run that are not answered, and its totals.
-struct Ledger {
+struct RunLedger {
     running: HashMap<u64, RequestInRun>,
     totals: RunTotals,
-    router: Router,
+    router: RequestRouter,
     events: Vec<RunEvent>,
 }
 
@@ -126,7 +126,7 @@ struct Run<'a, C> {
     /// Replicas that decode what others prefilled.
     decoders: Vec<usize>,
     seen: UnlimitedCache,
-    ledger: Ledger,
+    ledger: RunLedger,
 }
 
 /// The next event of a run.
@@ -180,10 +180,10 @@ impl<'a, C: DeploymentClock> Run<'a, C> {
             clocks,
             handovers: Handovers::new(ranks()),
             decoding: each().map(|_| DecodeQueue::default()).collect(),
-            ledger: Ledger {
+            ledger: RunLedger {
                 running: HashMap::new(),
                 totals: RunTotals::default(),
-                router: Router::new(settings.router, settings.seed, ranks()),
+                router: RequestRouter::new(settings.router, settings.seed, ranks()),
                 events: vec![],
             },
             seen: UnlimitedCache::default(),
@@ -374,7 +374,7 @@ fn decoded(request: EngineRequest, first: bool) -> EngineRequest {
     EngineRequest { prompt, output, received: prompt - 1, ..request }
 }
 
-impl Ledger {
+impl RunLedger {
     /// The cache of a request is on the rank of the replica that decodes it.
     fn sent(&mut self, id: u64, (replica, rank): (usize, usize), time_s: f64, first: bool) {
         let Some(one) = self.running.get_mut(&id) else { return };
