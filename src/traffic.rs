@@ -7,6 +7,7 @@
 pub mod block_pool;
 pub mod block_tree;
 pub mod content;
+mod due;
 pub mod engine;
 pub mod handover;
 pub mod outcome;

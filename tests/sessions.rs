@@ -10,51 +10,21 @@ use mantile::traffic::outcome::RequestRecord;
 use mantile::traffic::router::RoutePolicy;
 use mantile::traffic::run::{DeploymentSettings, RunTotals};
 use mantile::traffic::session::{DrawnSessions, Session, SessionTurn, TurnLink};
-use mantile::traffic::sglang::{SglangPolicy, SglangSettings};
+use mantile::traffic::sglang::SglangSettings;
 use mantile::traffic::source::{Arrivals, DrawnTraffic, LengthDistribution, RequestSource, played};
-use mantile::traffic::trtllm::{TrtllmCapacity, TrtllmSettings};
+use mantile::traffic::trtllm::TrtllmSettings;
 use mantile::traffic::vllm::VllmSettings;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::traffic::{AMPLE, clock, equal_replicas, mean, records};
+use crate::traffic::{
+    AMPLE, AMPLE_SGLANG, AMPLE_TRTLLM, arrivals, clock, equal_replicas, lengths, mean, records,
+};
 
 /// The settings of each scheduler with a cache of this many tokens.
 fn schedulers(cache_tokens: u32) -> [SchedulerSettings; 3] {
-    let sglang = SglangSettings {
-        prefill_tokens: 16_384,
-        chunk_tokens: Some(8192),
-        max_requests: 256,
-        cache_tokens,
-        page_tokens: 1,
-        context_tokens: u32::MAX,
-        policy: SglangPolicy::Fcfs,
-        conservativeness: 1.0,
-        prefix_caching: true,
-        mixed_chunk: false,
-        overlap: true,
-        output_limit: None,
-        exact_output: false,
-        prefill_requests: None,
-        min_free_slots: None,
-        decodes_after_prefill: 0,
-        decodes_min_requests: 0,
-    };
-    let trtllm = TrtllmSettings {
-        token_budget: 8192,
-        max_requests: 256,
-        blocks: cache_tokens / 32,
-        block_tokens: 32,
-        capacity: TrtllmCapacity::GuaranteedNoEvict,
-        chunked_prefill: true,
-        block_reuse: true,
-        partial_reuse: false,
-        prefix_aware: true,
-        overlap: true,
-        output_limit: None,
-        wait_steps: 0,
-        wait_tokens_ratio: 0.0,
-    };
+    let sglang = SglangSettings { cache_tokens, ..AMPLE_SGLANG };
+    let trtllm = TrtllmSettings { blocks: cache_tokens / 32, partial_reuse: false, ..AMPLE_TRTLLM };
     let vllm = VllmSettings { blocks: cache_tokens / AMPLE.block_tokens, ..AMPLE };
     [SchedulerSettings::Vllm(vllm), SchedulerSettings::Sglang(sglang), SchedulerSettings::Trtllm(trtllm)]
 }
@@ -84,19 +54,9 @@ fn agents(clients: u64, requests: u64) -> DrawnTraffic {
 }
 
 fn traffic() -> impl Strategy<Value = DrawnTraffic> {
-    let arrivals = prop_oneof![
-        (0.5f64..60.0, select(vec![0.0, 1.0, 2.5]))
-            .prop_map(|(per_s, variation)| Arrivals::Rate { per_s, variation }),
-        (1u64..20).prop_map(Arrivals::Clients),
-    ];
-    let length = |most: u32| {
-        prop_oneof![
-            (1..most).prop_map(LengthDistribution::Fixed),
-            (2.0..f64::from(most) / 3.0, 0.2f64..1.0)
-                .prop_map(|(mean, variation)| LengthDistribution::LogNormal { mean, variation }),
-        ]
-    };
-    let turns = (1.0f64..12.0, select(vec![0.0, 0.5, 2.0]), length(300), 0.0f64..3.0, select(vec![0.0, 1.0]));
+    let arrivals = arrivals(vec![0.0, 1.0, 2.5], 20);
+    let turns =
+        (1.0f64..12.0, select(vec![0.0, 0.5, 2.0]), lengths(300), 0.0f64..3.0, select(vec![0.0, 1.0]));
     let sessions = turns.prop_map(|(turns, turns_variation, new, think_s, think_variation)| DrawnSessions {
         turns,
         turns_variation,
@@ -104,7 +64,7 @@ fn traffic() -> impl Strategy<Value = DrawnTraffic> {
         think_s,
         think_variation,
     });
-    (arrivals, 20u64..150, length(900), length(200), 0u32..300, 0u64..20, sessions, any::<u64>()).prop_map(
+    (arrivals, 20u64..150, lengths(900), lengths(200), 0u32..300, 0u64..20, sessions, any::<u64>()).prop_map(
         |(arrivals, requests, prompt, output, prefix, distinct_prompts, sessions, seed)| DrawnTraffic {
             arrivals,
             requests,

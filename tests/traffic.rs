@@ -38,6 +38,42 @@ pub const AMPLE: VllmSettings = VllmSettings {
     asynchronous: false,
 };
 
+pub const AMPLE_SGLANG: SglangSettings = SglangSettings {
+    prefill_tokens: 16_384,
+    chunk_tokens: Some(8192),
+    max_requests: 256,
+    cache_tokens: 320_000,
+    page_tokens: 1,
+    context_tokens: u32::MAX,
+    policy: SglangPolicy::Fcfs,
+    conservativeness: 1.0,
+    prefix_caching: true,
+    mixed_chunk: false,
+    overlap: true,
+    output_limit: None,
+    exact_output: false,
+    prefill_requests: None,
+    min_free_slots: None,
+    decodes_after_prefill: 0,
+    decodes_min_requests: 0,
+};
+
+pub const AMPLE_TRTLLM: TrtllmSettings = TrtllmSettings {
+    token_budget: 8192,
+    max_requests: 256,
+    blocks: 10_000,
+    block_tokens: 32,
+    capacity: TrtllmCapacity::GuaranteedNoEvict,
+    chunked_prefill: true,
+    block_reuse: true,
+    partial_reuse: true,
+    prefix_aware: true,
+    overlap: true,
+    output_limit: None,
+    wait_steps: 0,
+    wait_tokens_ratio: 0.0,
+};
+
 pub fn pool(scheduler: VllmSettings, replicas: usize, ranks: usize) -> DeploymentSettings {
     equal_replicas(SchedulerSettings::Vllm(scheduler), replicas, ranks)
 }
@@ -99,14 +135,13 @@ fn trtllm_settings() -> impl Strategy<Value = TrtllmSettings> {
             } else {
                 TrtllmCapacity::MaxUtilization
             },
-            chunked_prefill: true,
             block_reuse: flags.1,
             partial_reuse: flags.2,
             prefix_aware: flags.3,
             overlap: flags.4,
-            output_limit: None,
             wait_steps: waits.0,
             wait_tokens_ratio: waits.1,
+            ..AMPLE_TRTLLM
         },
     )
 }
@@ -115,23 +150,16 @@ fn sglang_settings() -> impl Strategy<Value = SglangSettings> {
     let sizes = (select(vec![None, Some(128u32), Some(2048)]), select(vec![2u32, 16, 256]), 1500u32..20_000);
     let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
     (sizes, flags, select(vec![1u32, 16])).prop_map(|((chunk, most, tokens), flags, page)| SglangSettings {
-        prefill_tokens: 16_384,
         chunk_tokens: chunk,
         max_requests: most,
         cache_tokens: tokens,
         page_tokens: page,
         context_tokens: 4096,
         policy: if flags.0 { SglangPolicy::Lpm } else { SglangPolicy::Fcfs },
-        conservativeness: 1.0,
         prefix_caching: flags.1,
         mixed_chunk: flags.2,
         overlap: flags.3,
-        output_limit: None,
-        exact_output: false,
-        prefill_requests: None,
-        min_free_slots: None,
-        decodes_after_prefill: 0,
-        decodes_min_requests: 0,
+        ..AMPLE_SGLANG
     })
 }
 
@@ -194,19 +222,24 @@ fn schedulers() -> impl Strategy<Value = (SchedulerSettings, bool)> {
     ]
 }
 
+/// A rate with one of these variations, or fewer clients than these.
+pub fn arrivals(variations: Vec<f64>, clients: u64) -> impl Strategy<Value = Arrivals> {
+    prop_oneof![
+        (0.5f64..60.0, select(variations)).prop_map(|(per_s, variation)| Arrivals::Rate { per_s, variation }),
+        (1..clients).prop_map(Arrivals::Clients),
+    ]
+}
+
+pub fn lengths(most: u32) -> impl Strategy<Value = LengthDistribution> {
+    prop_oneof![
+        (1..most).prop_map(LengthDistribution::Fixed),
+        (2.0..f64::from(most) / 3.0, 0.2f64..1.0)
+            .prop_map(|(mean, variation)| LengthDistribution::LogNormal { mean, variation }),
+    ]
+}
+
 fn traffic() -> impl Strategy<Value = DrawnTraffic> {
-    let arrivals = prop_oneof![
-        (0.5f64..60.0, select(vec![0.0, 0.5, 1.0, 2.5]))
-            .prop_map(|(per_s, variation)| Arrivals::Rate { per_s, variation }),
-        (1u64..60).prop_map(Arrivals::Clients),
-    ];
-    let lengths = |most: u32| {
-        prop_oneof![
-            (1..most).prop_map(LengthDistribution::Fixed),
-            (2.0..f64::from(most) / 3.0, 0.2f64..1.0)
-                .prop_map(|(mean, variation)| LengthDistribution::LogNormal { mean, variation }),
-        ]
-    };
+    let arrivals = arrivals(vec![0.0, 0.5, 1.0, 2.5], 60);
     (arrivals, 20u64..150, lengths(900), lengths(200), 0u32..300, 1u64..5, 0u64..20, any::<u64>()).prop_map(
         |(arrivals, requests, prompt, output, prefix, prefix_groups, distinct_prompts, seed)| DrawnTraffic {
             arrivals,
@@ -408,21 +441,8 @@ fn several_slots_wait_as_m_m_c_does() {
 /// TensorRT-LLM waits for good where a prompt under way comes after one that lacks memory for all of it; ours does not.
 #[test]
 fn a_prompt_under_way_is_not_left_behind() {
-    let scheduler = TrtllmSettings {
-        token_budget: 192,
-        max_requests: 8,
-        blocks: 8,
-        block_tokens: 64,
-        capacity: TrtllmCapacity::GuaranteedNoEvict,
-        chunked_prefill: true,
-        block_reuse: true,
-        partial_reuse: true,
-        prefix_aware: true,
-        overlap: true,
-        output_limit: None,
-        wait_steps: 0,
-        wait_tokens_ratio: 0.0,
-    };
+    let scheduler =
+        TrtllmSettings { token_budget: 192, max_requests: 8, blocks: 8, block_tokens: 64, ..AMPLE_TRTLLM };
     // The second waits for the first one's blocks, so that the third starts before it; then it needs all blocks.
     let arrivals = [(256, 0, 1), (256, 192, 50), (0, 180, 1)].into_iter().zip(0..);
     let arrivals = arrivals.map(|((shared, own, output), id)| {
@@ -479,6 +499,7 @@ fn a_search_simulates_its_best_plans() {
     let check = found.checked.as_ref().unwrap();
     assert_eq!(check.plans[0].notation, found.best.as_ref().unwrap().notation);
     assert!(check.plans.len() > 1);
+    assert_eq!(check.plans.len(), 5.min(1 + found.alternatives.len()));
     for plan in &check.plans {
         let deployment = Deployment { plan: Some(plan.notation.clone()), ..Deployment::default() };
         let planned = Scenario { deployment: Some(deployment), ..scenario.clone() };

@@ -2,17 +2,14 @@
 
 use super::RequestControl;
 use super::optimize::at;
-use super::simulate::{SimulateRequest, SimulatedTraffic, simulate};
+use super::simulate::{REQUESTS_SENT, SimulateRequest, SimulatedTraffic, simulate};
 use crate::report::checked::{CheckedPlan, SimulatedCheck};
 use crate::report::result::ReportedDeployment;
 use crate::report::simulate::{ServedFigures, SimulateReport};
-use crate::spec::error::Error;
 use crate::spec::percentile::Percentile;
 use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
 
-/// Requests sent to each plan: all of them take some 0.3 s.
-const REQUESTS: u64 = 2000;
 /// Plans that are simulated: the best and its first runners-up.
 const MOST_PLANS: usize = 5;
 
@@ -22,23 +19,25 @@ pub(super) fn is_due(scenario: &Scenario) -> bool {
     scenario.rate.is_some() && percentile(scenario) != Percentile::P50
 }
 
-/// Simulates `plans`, the best first, under the load of `scenario`.
-///
-/// # Errors
-/// The search is abandoned.
+/// Simulates `plans`, the best first, under the load of `scenario`, until the search is to stop.
 pub(super) fn checked<'a>(
     catalog: &Catalog,
     scenario: &Scenario,
     plans: impl Iterator<Item = &'a ReportedDeployment>,
     control: &RequestControl,
-) -> Result<SimulatedCheck, Error> {
+) -> SimulatedCheck {
     let percentile = percentile(scenario);
     let mut seed = 0;
     let one = |plan: &ReportedDeployment| {
-        let traffic = SimulatedTraffic { requests: Some(REQUESTS), ..SimulatedTraffic::default() };
+        let traffic = SimulatedTraffic { requests: Some(REQUESTS_SENT), ..SimulatedTraffic::default() };
         let found = simulate(catalog, &SimulateRequest { scenario: at(scenario, plan), traffic }, control);
         let notation = plan.notation.clone();
         match found {
+            // Its run ended early: its figures are of few requests.
+            Ok(_) if (control.search.stop)() => {
+                let reason = Some("the search was stopped".to_owned());
+                CheckedPlan { notation, reason, ..CheckedPlan::default() }
+            }
             Ok(report) => {
                 seed = report.traffic.seed;
                 let meets = report.goodput.is_none_or(|within| within >= percentile.part());
@@ -56,14 +55,14 @@ pub(super) fn checked<'a>(
     };
     let plans: Vec<CheckedPlan> = plans.take(MOST_PLANS).map(one).collect();
     let differences = plans.iter().filter_map(CheckedPlan::difference);
-    Ok(SimulatedCheck {
-        requests: REQUESTS,
+    SimulatedCheck {
+        requests: REQUESTS_SENT,
         seed,
         percentile,
         largest_difference: differences.reduce(f64::max),
         first_within_slos: plans.iter().position(|plan| plan.meets_slos == Some(true)).map(|at| at as u64),
         plans,
-    })
+    }
 }
 
 /// The percentile of the SLOs.

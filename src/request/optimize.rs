@@ -72,7 +72,7 @@ pub fn optimize(
     };
     let RuntimeAnswer { resolved, problem, result, .. } = shown;
     if result.status != Status::Infeasible {
-        return with_check(catalog, request, result, control);
+        return Ok(with_check(catalog, request, result, control));
     }
     let problems = if any { compared } else { vec![problem] };
     let (problems, resolved) = (&problems[..], &resolved);
@@ -87,14 +87,14 @@ fn with_check(
     request: &OptimizeRequest,
     result: OptimizeResult,
     control: &RequestControl,
-) -> Result<OptimizeResult, Error> {
+) -> OptimizeResult {
     let due = request.check.unwrap_or_else(|| is_due(&request.scenario));
-    let Some(best) = result.best.as_ref().filter(|_| due) else { return Ok(result) };
+    let Some(best) = result.best.as_ref().filter(|_| due) else { return result };
     // Of several runtimes, the one whose result is shown.
     let scenario = Scenario { runtime: Some(result.question.runtime.clone()), ..request.scenario.clone() };
     let plans = std::iter::once(best).chain(&result.alternatives);
-    let checked = Some(checked(catalog, &scenario, plans, control)?);
-    Ok(OptimizeResult { checked, ..result })
+    let checked = Some(checked(catalog, &scenario, plans, control));
+    OptimizeResult { checked, ..result }
 }
 
 struct RuntimeAnswer {

@@ -9,10 +9,10 @@ use super::given_plan::planned_problem;
 use super::optimize::at;
 use super::wording::Door;
 use super::{RequestControl, posed};
-use crate::plan::locality::kv_tier;
 use crate::plan::parallel::Phase;
 use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
+use crate::search::candidate::tier_of_caches;
 use crate::search::simulated_pool::{
     InstanceClock, PlanClock, RankSums, SchedulerInputs, cache_tokens, pairs,
 };
@@ -111,14 +111,13 @@ impl PricedPlan {
         let terms = problem.terms().clone();
         let pool = &candidate.pools[decode];
         let ranks = pool.plan.dp;
-        let sizes: Vec<_> = candidate.pools.iter().map(|pool| (pool.plan.devices(), pool.replicas)).collect();
         let each = instances.iter().map(|instance| InstanceClock {
             instance: Arc::new(instance.clone()),
             machine: machine.clone(),
             terms: terms.clone(),
             streamed,
         });
-        let clocks = PlanClock { pools: each.collect(), kv_tier: kv_tier(&machine.shapes, &sizes) };
+        let clocks = PlanClock { pools: each.collect(), kv_tier: tier_of_caches(&candidate.pools, &machine) };
         let clients = candidate.pools.iter().map(|pool| pool.replicas.saturating_mul(pool.concurrency)).sum();
         Ok(PricedPlan {
             pools: candidate.pools.iter().map(|pool| (pool.role, pool.replicas)).collect(),

@@ -223,6 +223,12 @@ pub fn prompts<T: Copy>(plans: &[PoolPlan], mut of: impl FnMut(usize) -> StepTim
     each.collect()
 }
 
+/// The tier of links over which KV caches go from one pool of a plan to another.
+pub fn tier_of_caches<T>(plans: &[PoolPlan], machine: &Machine<T>) -> usize {
+    let sizes: Vec<_> = plans.iter().map(|pool| (pool.plan.devices(), pool.replicas)).collect();
+    kv_tier(&machine.shapes, &sizes)
+}
+
 /// Evaluates pools whose instances are prepared, and whose prompts take this long.
 pub fn with_prompts<R: Reading>(
     read: &R,
@@ -253,7 +259,6 @@ pub fn with_prompts<R: Reading>(
         let pools: Vec<_> = [prefill_pools, decode_pools, aggregated_pools].concat();
         return aggregated(read, &pools, machine, terms, demand, watch);
     }
-    let sizes: Vec<_> = plans.iter().map(|pool| (pool.plan.devices(), pool.replicas)).collect();
-    let joined = (machine, kv_tier(&machine.shapes, &sizes));
+    let joined = (machine, tier_of_caches(plans, machine));
     split(read, (&prefill_pools, &decode_pools, &aggregated_pools), joined, terms, demand, watch)
 }

@@ -147,6 +147,15 @@ pub fn prompt_transfer<R: Reading>(
 ) -> Qty<R::N> {
     let sent = cache_per_sequence(read, from, Phase::Prefill, tokens, machine);
     let received = cache_per_sequence(read, to, Phase::Decode, tokens, machine);
+    cache_transfer(read, [sent, received], (machine, kv_tier))
+}
+
+/// Transfer time of a KV cache of which each device sends, or receives, these bytes over links of tier `kv_tier`.
+pub(super) fn cache_transfer<R: Reading>(
+    read: &R,
+    [sent, received]: [Qty<R::N>; 2],
+    (machine, kv_tier): (&Machine<Qty<R::N>>, usize),
+) -> Qty<R::N> {
     transfer(sent.max(received), &pair_link(read, machine, kv_tier), &machine.chip)
 }
 

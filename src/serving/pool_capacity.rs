@@ -1,14 +1,12 @@
 //! Capacity of prefill pools and decode pools: their rates and latencies, with the KV-cache transfer between them.
 
-use super::disaggregated::{DecodePerformance, decode_performance, link_rate, prefill_rate};
+use super::disaggregated::{DecodePerformance, cache_transfer, decode_performance, link_rate, prefill_rate};
 use super::evaluate::{Pool, PoolScope};
 use super::metrics::context_of_pools;
 use super::residency::cache_per_sequence;
 use super::step::CostObserver;
-use super::streamed::transfer;
 use super::tail::{queue, wait};
 use super::terms::{Demand, WorkloadTerms};
-use crate::cost::collective::pair_link;
 use crate::cost::machine::Machine;
 use crate::plan::parallel::Phase;
 use crate::quantity::count::Count;
@@ -74,7 +72,7 @@ fn prefill_performance<R: Reading>(
     let replicas = read.count(Count::plan("prefill_replicas", pool.replicas));
     let (sent, way) = read.within(format_args!("kv_transfer"), || {
         let sent = cache_per_sequence(read, pool.instance, Phase::Prefill, terms.isl, machine);
-        (sent, transfer(sent.max(received), &pair_link(read, machine, kv_tier), &machine.chip).result())
+        (sent, cache_transfer(read, [sent, received], (machine, kv_tier)).result())
     });
     let (planned, each) = read.within(format_args!("output_tok_s"), || {
         let planned = prefill_rate(read, pool.instance, machine, &prompt);

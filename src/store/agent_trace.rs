@@ -37,10 +37,11 @@ struct AgentEntry {
     /// `s` (streamed), `n` (not streamed) or `subagent`.
     #[serde(rename = "type", default)]
     kind: EntryKind,
-    #[serde(rename = "in", default)]
-    prompt: u64,
-    #[serde(rename = "out", default)]
-    output: u64,
+    /// A sub-agent has neither.
+    #[serde(rename = "in")]
+    prompt: Option<u64>,
+    #[serde(rename = "out")]
+    output: Option<u64>,
     #[serde(default)]
     hash_ids: Vec<u64>,
     /// Seconds that the request took.
@@ -115,11 +116,15 @@ fn of_session(line: u64, session: &AgentSession, is_absolute: bool) -> Result<Tr
     for at in 0..requests.len() {
         let after = links(at, &requests, &mut agents);
         let TimedRequest { start: own, agent, entry, .. } = requests[at];
+        let (Some(isl), Some(osl)) = (entry.prompt, entry.output) else {
+            let found = format!("no `{}` of a request", if entry.prompt.is_none() { "in" } else { "out" });
+            return Err(at_line(line, found, "`in` and `out`, its tokens"));
+        };
         agents[agent].requests.push(at);
         agents[agent].open.push(at);
         turns.push(TracedTurn {
-            isl: entry.prompt,
-            osl: entry.output.max(1),
+            isl,
+            osl: osl.max(1),
             content: entry.hash_ids.clone(),
             continues: false,
             start: if after.is_empty() { own - start } else { 0.0 },
@@ -261,5 +266,15 @@ mod tests {
     fn requests_at_the_same_time_are_sent_in_parallel() {
         let found = read(&[request(0.0, 2.0), request(0.25, 1.0), request(3.0, 1.0)].join(","));
         assert_eq!(links(&found), [vec![], vec![(0, true, 250)], vec![(0, false, 1000), (1, false, 1000)]]);
+    }
+
+    #[test]
+    fn a_request_has_its_tokens() {
+        for (key, other) in [("in", "imn"), ("out", "owt")] {
+            let faulty = request(0.0, 1.0).replace(&format!("\"{key}\""), &format!("\"{other}\""));
+            let text = format!("{{\"block_size\":64,\"requests\":[{faulty}]}}\n");
+            let fault = read_sessions(&text).unwrap_err();
+            assert_eq!(fault.found, format!("no `{key}` of a request"));
+        }
     }
 }

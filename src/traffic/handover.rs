@@ -1,38 +1,14 @@
 //! KV caches on their way from workers that prefill to workers that decode.
 
-use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
+use super::due::Due;
 use super::engine::EngineRequest;
-
-/// A cache that is being sent.
-struct Sending {
-    end_s: f64,
-    to: usize,
-    request: EngineRequest,
-}
-
-impl PartialEq for Sending {
-    fn eq(&self, other: &Sending) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-impl Eq for Sending {}
-impl PartialOrd for Sending {
-    fn partial_cmp(&self, other: &Sending) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for Sending {
-    /// The earliest is the greatest, as a heap gives the greatest first.
-    fn cmp(&self, other: &Sending) -> Ordering {
-        other.end_s.total_cmp(&self.end_s).then(other.request.id.cmp(&self.request.id))
-    }
-}
 
 /// All transfers of a run. Each attention rank of a replica sends, and receives, one cache after the other.
 pub struct Handovers {
-    sending: BinaryHeap<Sending>,
+    /// Receivers and requests, by the ends of the transfers.
+    sending: BinaryHeap<Due<(usize, EngineRequest)>>,
     /// By replica: from when on the links of each rank are free.
     free_s: Vec<Vec<f64>>,
 }
@@ -47,13 +23,12 @@ impl Handovers {
     /// The cache of `request` goes from replica `from` to replica `to`, which takes `seconds` from when both have free
     /// links.
     pub fn send(&mut self, now_s: f64, (from, to): (usize, usize), seconds: f64, request: EngineRequest) {
-        let start_s = now_s.max(self.links(from).1).max(self.links(to).1);
-        let end_s = start_s + seconds;
-        for replica in [from, to] {
-            let (rank, _) = self.links(replica);
-            self.free_s[replica][rank] = end_s;
+        let ends = [from, to].map(|replica| (replica, self.links(replica)));
+        let time_s = ends.iter().fold(now_s, |start, (_, (_, free))| start.max(*free)) + seconds;
+        for (replica, (rank, _)) in ends {
+            self.free_s[replica][rank] = time_s;
         }
-        self.sending.push(Sending { end_s, to, request });
+        self.sending.push(Due { time_s, order: (request.id, 0), what: (to, request) });
     }
 
     /// The rank of a replica whose links are free first, and from when on.
@@ -64,12 +39,12 @@ impl Handovers {
 
     /// When the next transfer ends.
     pub fn next_s(&self) -> Option<f64> {
-        self.sending.peek().map(|first| first.end_s)
+        self.sending.peek().map(|first| first.time_s)
     }
 
     /// The transfer that ends first: its end, its receiver, and the request.
     pub fn take(&mut self) -> Option<(f64, usize, EngineRequest)> {
-        self.sending.pop().map(|first| (first.end_s, first.to, first.request))
+        self.sending.pop().map(|Due { time_s, what: (to, request), .. }| (time_s, to, request))
     }
 }
 

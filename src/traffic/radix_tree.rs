@@ -138,9 +138,7 @@ impl RadixTree {
         let key = Rest::of(runs, tokens - tokens % self.page);
         let (mut rest, mut node) = (key, ROOT);
         while rest.tokens > 0 {
-            let page = first_page(rest.pieces(), self.page);
-            let Some(&child) = self.nodes[node as usize].children.get(&page) else { break };
-            let common = self.common(child, rest);
+            let Some((child, common)) = self.below(node, rest) else { break };
             rest.skip(common);
             if common < self.nodes[child as usize].tokens {
                 break;
@@ -222,12 +220,10 @@ impl RadixTree {
     fn descend<'a>(&mut self, key: Rest<'a>, entering: bool) -> (u32, NodeId, Rest<'a>) {
         let (mut rest, mut node) = (key, ROOT);
         while rest.tokens > 0 {
-            let page = first_page(rest.pieces(), self.page);
-            let Some(&child) = self.nodes[node as usize].children.get(&page) else { break };
+            let Some((child, common)) = self.below(node, rest) else { break };
             if entering {
                 self.touch(child);
             }
-            let common = self.common(child, rest);
             rest.skip(common);
             if common < self.nodes[child as usize].tokens {
                 node = self.split(child, common);
@@ -236,6 +232,13 @@ impl RadixTree {
             node = child;
         }
         (key.tokens - rest.tokens, node, rest)
+    }
+
+    /// The node below `node` that begins as a key does, and the tokens in whole pages that both begin with.
+    fn below(&self, node: NodeId, rest: Rest<'_>) -> Option<(NodeId, u32)> {
+        let page = first_page(rest.pieces(), self.page);
+        let child = *self.nodes[node as usize].children.get(&page)?;
+        Some((child, self.common(child, rest)))
     }
 
     /// Whole pages that a node and a key begin with, in tokens.

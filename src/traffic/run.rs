@@ -88,8 +88,8 @@ struct RequestInRun {
 enum RunEvent {
     /// Its prompt is computed, on a worker that does not decode.
     Prefilled(u64, f64),
-    /// A worker that decodes gave it this memory.
-    Placed(u64),
+    /// A worker that decodes gave a request the memory of this many tokens that was reserved for it.
+    Placed(usize, u64),
     Answered(RequestRecord),
 }
 
@@ -117,7 +117,6 @@ struct Run<'a, C> {
     replicas: Vec<Replica>,
     /// By replica: its pool.
     pools: Vec<usize>,
-    roles: Vec<Role>,
     settings: &'a DeploymentSettings,
     clocks: &'a C,
     handovers: Handovers,
@@ -175,7 +174,6 @@ impl<'a, C: DeploymentClock> Run<'a, C> {
         Run {
             replicas: each().map(|(_, pool)| Replica::new(&pool.scheduler, pool.ranks)).collect(),
             pools: each().map(|(at, _)| at).collect(),
-            roles: each().map(|(_, pool)| pool.role).collect(),
             settings,
             clocks,
             handovers: Handovers::new(ranks()),
@@ -208,6 +206,10 @@ impl<'a, C: DeploymentClock> Run<'a, C> {
         }
     }
 
+    fn pool(&self, replica: usize) -> &PoolSettings {
+        &self.settings.pools[self.pools[replica]]
+    }
+
     /// Whether a replica can hold a request at its end.
     fn can_ever_hold(&self, replica: usize, request: &EngineRequest) -> bool {
         self.replicas[replica].engines()[0].can_ever_hold(request)
@@ -224,12 +226,12 @@ impl<'a, C: DeploymentClock> Run<'a, C> {
         };
         // Of requests that share nothing, none is kept in mind: their number is not limited.
         if source.shares() {
-            let reused_tokens = self.settings.pools[self.pools[first]].scheduler.reused_tokens();
+            let reused_tokens = self.pool(first).scheduler.reused_tokens();
             self.ledger.totals.reusable_tokens += u64::from(self.seen.found(&request, reused_tokens));
         }
         let route = self.ledger.router.route(&self.replicas, &open, &request);
         let target = route.target;
-        let prefills = self.roles[target.replica] == Role::Prefill;
+        let prefills = self.pool(target.replica).role == Role::Prefill;
         let to_decode = (prefills && request.output > 1).then(|| request.clone());
         let one = RequestInRun {
             record: RequestRecord::arrived(&request, time_s),
@@ -248,7 +250,7 @@ impl<'a, C: DeploymentClock> Run<'a, C> {
     /// The replicas that can take a request.
     fn open_to(&self, request: &EngineRequest) -> Vec<usize> {
         let decodes = self.decoders.iter().any(|at| self.can_ever_hold(*at, request));
-        let takes = |at: &usize| match self.roles[*at] {
+        let takes = |at: &usize| match self.pool(*at).role {
             Role::Decode => false,
             Role::Prefill => decodes && self.can_ever_hold(*at, &prompt_alone(request)),
             Role::Aggregated => self.can_ever_hold(*at, request),
@@ -272,10 +274,9 @@ impl<'a, C: DeploymentClock> Run<'a, C> {
         for event in events.drain(..) {
             match event {
                 RunEvent::Prefilled(id, time_s) => self.prefilled(id, time_s),
-                RunEvent::Placed(id) => {
-                    let Some(one) = self.ledger.running.get_mut(&id) else { continue };
-                    let queue = &mut self.decoding[one.route.target.replica];
-                    queue.reserved -= std::mem::take(&mut one.reserved);
+                RunEvent::Placed(replica, tokens) => {
+                    let queue = &mut self.decoding[replica];
+                    queue.reserved -= tokens;
                     queue.coming -= 1;
                 }
                 RunEvent::Answered(one) => {
@@ -334,7 +335,7 @@ impl<'a, C: DeploymentClock> Run<'a, C> {
     fn received(&mut self) {
         let Some((time_s, to, request)) = self.handovers.take() else { return };
         let rank = self.replicas[to].emptiest_rank();
-        let first = self.settings.pools[self.pools[to]].scheduler.takes_first_token();
+        let first = self.pool(to).scheduler.takes_first_token();
         self.ledger.sent(request.id, (to, rank), time_s, first);
         self.submit(to, rank, time_s, decoded(request, first));
     }
@@ -412,7 +413,8 @@ impl RunLedger {
                     one.record.cached_tokens = cached_tokens;
                 }
                 if one.reserved > 0 {
-                    self.events.push(RunEvent::Placed(id));
+                    let reserved = std::mem::take(&mut one.reserved);
+                    self.events.push(RunEvent::Placed(one.route.target.replica, reserved));
                 }
             }
             EngineEvent::Preempted => {

@@ -1,11 +1,11 @@
 //! Where requests come from: arrivals, lengths, and the tokens that they share.
 
-use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 
 use fastrand::Rng;
 
 use super::content::{TokenRun, mixed};
+use super::due::Due;
 use super::engine::EngineRequest;
 use super::session::{DrawnSessions, DueTurns, Session, SessionInFlight};
 use crate::spec::limits::ISL;
@@ -182,35 +182,13 @@ enum Next {
     Turn(u64, usize),
 }
 
-struct Coming {
-    time_s: f64,
-    /// Of two at the same time, the lower comes first.
-    order: (u64, usize),
-    next: Next,
-}
-
-impl PartialEq for Coming {
-    fn eq(&self, other: &Coming) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-impl Eq for Coming {}
-impl PartialOrd for Coming {
-    fn partial_cmp(&self, other: &Coming) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for Coming {
-    /// The earliest is the greatest, as a heap gives the greatest first.
-    fn cmp(&self, other: &Coming) -> Ordering {
-        other.time_s.total_cmp(&self.time_s).then(other.order.cmp(&self.order))
-    }
-}
+/// Requests, and turns, that are to come.
+type Coming = Due<Next>;
 
 impl Coming {
     fn request(arrival: Arrival) -> Coming {
         let order = (arrival.request.id, 0);
-        Coming { time_s: arrival.time_s, order, next: Next::Request(arrival.request) }
+        Due { time_s: arrival.time_s, order, what: Next::Request(arrival.request) }
     }
 }
 
@@ -279,8 +257,8 @@ impl RequestSource {
 
     /// The next request, unless the session ends that it is of.
     pub fn take(&mut self) -> Option<Arrival> {
-        let Coming { time_s, next, .. } = self.coming.pop()?;
-        let (request, is_first) = match next {
+        let Due { time_s, what, .. } = self.coming.pop()?;
+        let (request, is_first) = match what {
             Next::Request(request) => (Some(request), true),
             Next::Turn(number, turn) => (self.turn(number, turn, time_s), turn == 0),
         };
@@ -399,7 +377,7 @@ impl RequestSource {
 
     fn schedule(&mut self, number: u64, due: DueTurns) {
         let coming =
-            |(turn, time_s)| Coming { time_s, order: (number, turn), next: Next::Turn(number, turn) };
+            |(turn, time_s)| Coming { time_s, order: (number, turn), what: Next::Turn(number, turn) };
         self.coming.extend(due.into_iter().map(coming));
     }
 }

@@ -182,9 +182,9 @@ impl VllmEngine {
             let Some(&slot) = self.waiting.front() else { return };
             let live = self.at(slot);
             let hits: Vec<BlockId> = self.hits(&live.request, live.known()).collect();
-            let hit = hits.len() as u32 * self.settings.block_tokens;
-            let cached = hit.max(self.at(slot).request.received);
-            let lacking = self.at(slot).known() - cached;
+            let found = hits.len() as u32 * self.settings.block_tokens;
+            let cached = found.max(live.request.received);
+            let lacking = live.known() - cached;
             let new = self.chunk(lacking, budget);
             if !self.settings.chunked_prefill && new < self.chunk(lacking, u32::MAX) {
                 return;

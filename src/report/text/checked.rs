@@ -63,3 +63,45 @@ pub fn verdict(check: &SimulatedCheck) -> String {
     };
     trusted + &within
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::percentile::Percentile;
+
+    fn check(simulated_ttft_ms: f64, meets: [bool; 2]) -> SimulatedCheck {
+        let figures = |ttft_ms| ServedFigures { ttft_ms, tpot_ms: 20.0, e2e_ms: 900.0, output_tok_s: 50.0 };
+        let plans = meets.iter().zip(["1 x tp1", "1 x tp2"]).map(|(meets, notation)| CheckedPlan {
+            notation: notation.to_owned(),
+            formulas: Some(figures(100.0)),
+            simulated: Some(figures(simulated_ttft_ms)),
+            within_slos: Some(0.5),
+            meets_slos: Some(*meets),
+            reason: None,
+        });
+        SimulatedCheck {
+            requests: 10,
+            seed: 1,
+            percentile: Percentile::P95,
+            plans: plans.collect(),
+            largest_difference: None,
+            first_within_slos: meets.iter().position(|meets| *meets).map(|at| at as u64),
+        }
+    }
+
+    #[test]
+    fn above_a_difference_of_a_tenth_the_simulation_counts() {
+        let near = verdict(&check(92.0, [true, true]));
+        assert!(near.contains("differ by 9 %") && !near.contains("believe"), "{near}");
+        let far = verdict(&check(80.0, [true, true]));
+        assert!(far.contains("differ by 25 %: believe the simulation"), "{far}");
+    }
+
+    #[test]
+    fn the_first_plan_within_the_slos_is_named() {
+        assert!(verdict(&check(100.0, [true, true])).ends_with("The best plan meets the SLOs."));
+        let other = verdict(&check(100.0, [false, true]));
+        assert!(other.ends_with("the first of these that meets them is 1 x tp2."), "{other}");
+        assert!(verdict(&check(100.0, [false; 2])).ends_with("None of these plans meets the SLOs."));
+    }
+}
