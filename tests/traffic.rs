@@ -377,6 +377,36 @@ fn driven(settings: &SchedulerSettings, seed: u64, jumps: bool) -> Vec<(u64, u64
     events
 }
 
+/// A block found one step late, a block found one step early, and one that a waiting prompt finds.
+#[test]
+fn jumps_that_once_changed_something_change_nothing() {
+    let vllm = VllmSettings { max_sequences: 16, ..AMPLE };
+    let of_parts = VllmSettings {
+        blocks: 94,
+        long_prompt_threshold: Some(100),
+        whole_prompt_fits: false,
+        reserved_blocks: 4,
+        asynchronous: true,
+        ..vllm.clone()
+    };
+    let whole =
+        VllmSettings { token_budget: 300, blocks: 125, reserved_blocks: 11, asynchronous: true, ..vllm };
+    let trtllm = TrtllmSettings {
+        max_requests: 16,
+        blocks: 119,
+        block_tokens: 16,
+        partial_reuse: false,
+        ..AMPLE_TRTLLM
+    };
+    for (settings, seed) in [
+        (SchedulerSettings::Vllm(of_parts), 14_716_615_857_313_992_745),
+        (SchedulerSettings::Vllm(whole), 6_738_304_158_714_991_055),
+        (SchedulerSettings::Trtllm(trtllm), 15_443_654_680_307_491_473),
+    ] {
+        assert_eq!(driven(&settings, seed, true), driven(&settings, seed, false), "seed {seed}");
+    }
+}
+
 pub fn mean(values: impl Iterator<Item = f64>) -> f64 {
     let (mut sum, mut count) = (0.0, 0.0);
     values.for_each(|value| (sum, count) = (sum + value, count + 1.0));

@@ -167,7 +167,7 @@ pub struct TrtllmEngine {
     waited: u32,
     /// Whether the first request that waits for memory lacks blocks.
     blocked: bool,
-    /// Whether no request has ended since the step was made up.
+    /// Whether no request has ended, and no prompt has come into the cache, since the step was made up.
     settled: bool,
     load: StepLoad,
 }
@@ -285,6 +285,8 @@ impl TrtllmEngine {
     fn finish(&mut self, batch: &TrtllmBatch) {
         for &slot in &batch.context {
             self.store_prompt(slot);
+            // One that waits may find these blocks.
+            self.settled = false;
         }
         let live = &self.live;
         let ended =

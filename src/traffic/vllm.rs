@@ -151,8 +151,8 @@ impl VllmEngine {
         note(id, EngineEvent::Preempted);
     }
 
-    /// Gives a request blocks for `tokens` tokens, and makes its whole blocks known; false where too few are free.
-    fn grow(&mut self, slot: VllmSlot, tokens: u32) -> bool {
+    /// Gives a request blocks for `tokens` tokens; false where too few are free.
+    fn hold(&mut self, slot: VllmSlot, tokens: u32) -> bool {
         let size = self.settings.block_tokens;
         let Some(live) = self.live[slot].as_mut() else { return false };
         let lacking = tokens.div_ceil(size).saturating_sub(live.blocks.len() as u32);
@@ -160,9 +160,18 @@ impl VllmEngine {
             return false;
         }
         live.blocks.extend((0..lacking).map_while(|_| self.pool.take()));
-        let known = live.known() - u32::from(live.in_flight);
-        self.publish(slot, tokens.min(known));
         true
+    }
+
+    /// The same, and later prompts find its whole blocks whose tokens the scheduler knows.
+    fn grow(&mut self, slot: VllmSlot, tokens: u32) -> bool {
+        let live = self.at(slot);
+        let known = live.known() - u32::from(live.in_flight);
+        let held = self.hold(slot, tokens);
+        if held {
+            self.publish(slot, tokens.min(known));
+        }
+        held
     }
 
     /// Later prompts find the whole blocks of the first `tokens` tokens of a request, which may not be computed yet.
@@ -307,7 +316,10 @@ impl SchedulerEngine for VllmEngine {
         if !preempted {
             self.admit(budget, note);
         }
-        self.settled = !preempted && self.scheduled.len() == before;
+        // Where a part of a prompt is enough, one that waits needs fewer blocks once others take those that it would find.
+        let needs_as_much = self.settings.whole_prompt_fits || self.waiting.is_empty();
+        let full = self.running.len() >= self.settings.max_sequences as usize;
+        self.settled = !preempted && self.scheduled.len() == before && (full || needs_as_much);
         self.describe();
     }
 
@@ -376,7 +388,9 @@ impl SchedulerEngine for VllmEngine {
                 live.computed += steps - 1;
                 live.generated += steps - 1;
                 let computed = live.computed;
-                self.grow(slot, computed);
+                self.hold(slot, computed);
+                // When the last of these steps was made up, the token of the one before it was not known.
+                self.publish(slot, computed - u32::from(self.settings.asynchronous));
             }
             let asynchronous = self.settings.asynchronous;
             let live = self.at_mut(slot);
