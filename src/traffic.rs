@@ -7,6 +7,7 @@
 pub mod block_pool;
 pub mod block_tree;
 pub mod content;
+pub mod draft;
 mod due;
 pub mod engine;
 pub mod handover;

@@ -41,6 +41,7 @@ fn vllm_settings(case: &Value) -> VllmSettings {
         whole_prompt_fits: flag("scheduler_reserve_full_isl", true),
         reserved_blocks: reserved as u32,
         asynchronous: flag("async_scheduling", true),
+        draft: None,
     }
 }
 
@@ -85,6 +86,7 @@ fn trtllm_settings(case: &Value) -> TrtllmSettings {
         output_limit: None,
         wait_steps: number(&of["batch_wait_timeout_iters"]),
         wait_tokens_ratio: of["batch_wait_max_tokens_ratio"].as_f64().unwrap(),
+        draft: None,
     }
 }
 
@@ -174,6 +176,7 @@ fn sglang_settings(case: &Value) -> SglangSettings {
         min_free_slots: some("min_free_slots_delay"),
         decodes_after_prefill: number(&of["prefill_decode_interval"]),
         decodes_min_requests: number(&of["prefill_decode_interval_min_bs"]),
+        draft: None,
     }
 }
 

@@ -9,6 +9,7 @@ use mantile::spec::percentile::Percentile;
 use mantile::spec::role::Role;
 use mantile::spec::scenario::Scenario;
 use mantile::traffic::content::TokenRun;
+use mantile::traffic::draft::DraftSettings;
 use mantile::traffic::engine::{EngineEvent, EngineRequest, SchedulerSettings};
 use mantile::traffic::outcome::RequestRecord;
 use mantile::traffic::router::RoutePolicy;
@@ -36,6 +37,7 @@ pub const AMPLE: VllmSettings = VllmSettings {
     whole_prompt_fits: true,
     reserved_blocks: 0,
     asynchronous: false,
+    draft: None,
 };
 
 pub const AMPLE_SGLANG: SglangSettings = SglangSettings {
@@ -56,6 +58,7 @@ pub const AMPLE_SGLANG: SglangSettings = SglangSettings {
     min_free_slots: None,
     decodes_after_prefill: 0,
     decodes_min_requests: 0,
+    draft: None,
 };
 
 pub const AMPLE_TRTLLM: TrtllmSettings = TrtllmSettings {
@@ -72,6 +75,7 @@ pub const AMPLE_TRTLLM: TrtllmSettings = TrtllmSettings {
     output_limit: None,
     wait_steps: 0,
     wait_tokens_ratio: 0.0,
+    draft: None,
 };
 
 pub fn pool(scheduler: VllmSettings, replicas: usize, ranks: usize) -> DeploymentSettings {
@@ -101,22 +105,28 @@ pub fn records(
     (totals, all)
 }
 
+/// No draft, or one of some quality.
+fn drafts() -> impl Strategy<Value = Option<DraftSettings>> {
+    let draft = (1u32..6, 0.0..=1.0f64).prop_map(|(tokens, acceptance)| DraftSettings { tokens, acceptance });
+    prop_oneof![2 => Just(None), 1 => draft.prop_map(Some)]
+}
+
 fn settings() -> impl Strategy<Value = VllmSettings> {
     let sizes = (select(vec![64u32, 300, 2048, 8192]), select(vec![1u32, 3, 16, 256]), 1500u32..20_000);
     let flags = (any::<bool>(), any::<bool>(), select(vec![None, Some(100)]), 0u32..40, any::<bool>());
-    (sizes, flags, select(vec![1u32, 16, 32])).prop_map(|((budget, most, tokens), flags, block)| {
-        VllmSettings {
-            token_budget: budget,
-            max_sequences: most,
-            blocks: tokens / block,
-            block_tokens: block,
-            chunked_prefill: true,
-            long_prompt_threshold: flags.2,
-            prefix_caching: flags.0,
-            whole_prompt_fits: flags.1,
-            reserved_blocks: flags.3,
-            asynchronous: flags.4,
-        }
+    let rest = (select(vec![1u32, 16, 32]), drafts());
+    (sizes, flags, rest).prop_map(|((budget, most, tokens), flags, (block, draft))| VllmSettings {
+        token_budget: budget,
+        max_sequences: most,
+        blocks: tokens / block,
+        block_tokens: block,
+        chunked_prefill: true,
+        long_prompt_threshold: flags.2,
+        prefix_caching: flags.0,
+        whole_prompt_fits: flags.1,
+        reserved_blocks: flags.3,
+        asynchronous: flags.4,
+        draft,
     })
 }
 
@@ -124,8 +134,9 @@ fn trtllm_settings() -> impl Strategy<Value = TrtllmSettings> {
     let sizes = (select(vec![128u32, 300, 2048, 8192]), select(vec![1u32, 3, 16, 256]), 1500u32..20_000);
     let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
     let waits = (select(vec![0u32, 0, 5]), select(vec![0.0, 0.5]));
-    (sizes, flags, waits, select(vec![1u32, 16, 32])).prop_map(
-        |((budget, most, tokens), flags, waits, block)| TrtllmSettings {
+    let rest = (select(vec![1u32, 16, 32]), drafts());
+    (sizes, flags, waits, rest).prop_map(|((budget, most, tokens), flags, waits, (block, draft))| {
+        TrtllmSettings {
             token_budget: budget,
             max_requests: most,
             blocks: tokens / block,
@@ -141,15 +152,17 @@ fn trtllm_settings() -> impl Strategy<Value = TrtllmSettings> {
             overlap: flags.4,
             wait_steps: waits.0,
             wait_tokens_ratio: waits.1,
+            draft,
             ..AMPLE_TRTLLM
-        },
-    )
+        }
+    })
 }
 
 fn sglang_settings() -> impl Strategy<Value = SglangSettings> {
     let sizes = (select(vec![None, Some(128u32), Some(2048)]), select(vec![2u32, 16, 256]), 1500u32..20_000);
     let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
-    (sizes, flags, select(vec![1u32, 16])).prop_map(|((chunk, most, tokens), flags, page)| SglangSettings {
+    let rest = (select(vec![1u32, 16]), drafts());
+    (sizes, flags, rest).prop_map(|((chunk, most, tokens), flags, (page, draft))| SglangSettings {
         chunk_tokens: chunk,
         max_requests: most,
         cache_tokens: tokens,
@@ -159,6 +172,7 @@ fn sglang_settings() -> impl Strategy<Value = SglangSettings> {
         prefix_caching: flags.1,
         mixed_chunk: flags.2,
         overlap: flags.3,
+        draft,
         ..AMPLE_SGLANG
     })
 }
@@ -277,7 +291,7 @@ proptest! {
         if totals.preemptions == 0 {
             // Of each request, the prompt less what was found, and one token a step after the first.
             prop_assert_eq!(totals.computed_prompt_tokens + totals.cached_tokens, totals.prompt_tokens);
-            prop_assert_eq!(totals.itl.count(), sum(|one| one.output - 1));
+            prop_assert_eq!(totals.itl.count() + totals.accepted, sum(|one| one.output - 1));
         }
         // Little's law: requests in the system over time are those that come, times what each stays.
         let mut changes: Vec<(f64, i64)> = all.iter().flat_map(|one| [(one.arrived_s, 1), (one.last_token_s, -1)]).collect();

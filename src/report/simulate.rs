@@ -38,6 +38,9 @@ pub struct SimulateReport {
     pub hit_rate: f64,
     /// The same of a cache without limits, that holds all that came before.
     pub unlimited_hit_rate: f64,
+    /// Tokens that a decoding step gives a request on average, with those that its draft proposed and the model accepted;
+    /// absent without a draft.
+    pub tokens_per_step: Option<f64>,
     /// How often a request lost its place in the cache to others.
     pub preemptions: u64,
     /// Steps of all replicas.

@@ -14,7 +14,7 @@ use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
 use crate::search::candidate::tier_of_caches;
 use crate::search::simulated_pool::{
-    InstanceClock, PlanClock, RankSums, SchedulerInputs, cache_tokens, pairs,
+    InstanceClock, PlanClock, RankSums, SchedulerInputs, cache_tokens, pairs, tokens,
 };
 use crate::serving::instance::Instance;
 use crate::serving::iteration::{DecodeLoad, decode, offloaded, prefill_among, read_by_prompts};
@@ -25,6 +25,7 @@ use crate::spec::offload::Offload;
 use crate::spec::role::Role;
 use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
+use crate::traffic::draft::DraftSettings;
 use crate::traffic::router::RoutePolicy;
 use crate::traffic::run::{DeploymentSettings, PoolSettings};
 
@@ -158,9 +159,6 @@ impl PricedPlan {
                 "simulate another plan, e.g. with --runtime vllm, or use `estimate`, whose formulas cover it";
             Error::new("plan", what, expected, fix)
         };
-        if self.clock.instance.draft.is_some() {
-            return Err(not("speculative decoding", "a plan without a draft"));
-        }
         let pool = |((role, replicas), clock): (&(Role, u64), &InstanceClock)| {
             let phase = if *role == Role::Prefill { Phase::Prefill } else { Phase::Decode };
             let inputs = SchedulerInputs::of((&clock.instance, phase), &clock.machine, clock.streamed);
@@ -170,7 +168,12 @@ impl PricedPlan {
                     "a runtime with a `policy` in its file: vllm, sglang, trtllm",
                 )
             })?;
-            let inputs = SchedulerInputs { caches_prefixes: self.caches_prefixes, ..inputs };
+            let draft = clock.instance.draft.as_ref().zip(clock.terms.acceptance);
+            let draft = draft.map(|(draft, acceptance)| DraftSettings {
+                tokens: tokens(draft.tokens),
+                acceptance: acceptance.value(),
+            });
+            let inputs = SchedulerInputs { caches_prefixes: self.caches_prefixes, draft, ..inputs };
             let (ranks, scheduler) = (inputs.ranks as usize, inputs.settings());
             Ok(PoolSettings { role: *role, replicas: *replicas as usize, ranks, scheduler })
         };

@@ -371,6 +371,7 @@ fn report(
         ("itl", &totals.itl),
         ("e2e", &measured.e2e),
     ];
+    let has_draft = settings.pools.iter().any(|pool| pool.scheduler.draft().is_some());
     let lasted = (measured.last_s - measured.first_s).max(f64::MIN_POSITIVE);
     let within = |seconds: f32, limit: Option<f64>| limit.is_none_or(|most| f64::from(seconds) <= most);
     let good = measured
@@ -391,6 +392,8 @@ fn report(
             .then(|| good.count() as f64 / measured.e2e.count().max(1) as f64),
         hit_rate: totals.cached_tokens as f64 / totals.prompt_tokens.max(1) as f64,
         unlimited_hit_rate: totals.reusable_tokens as f64 / totals.prompt_tokens.max(1) as f64,
+        tokens_per_step: has_draft
+            .then(|| totals.decoded as f64 / (totals.decoded - totals.accepted).max(1) as f64),
         preemptions: totals.preemptions,
         steps: totals.steps,
         closed_form: closed_form.map(|metrics| ServedFigures {

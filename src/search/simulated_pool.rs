@@ -15,6 +15,7 @@ use crate::serving::stage_memory::InstanceMemory;
 use crate::serving::step::StepTime;
 use crate::serving::terms::WorkloadTerms;
 use crate::spec::runtime::{SchedulerPolicy, StepPolicy};
+use crate::traffic::draft::DraftSettings;
 use crate::traffic::engine::SchedulerSettings;
 use crate::traffic::sglang::{SglangPolicy, SglangSettings};
 use crate::traffic::step_load::{DeploymentClock, StepClock, StepLoad};
@@ -40,10 +41,12 @@ pub struct SchedulerInputs {
     pub max_context: Option<u64>,
     /// Whether later prompts use the cached tokens of earlier ones.
     pub caches_prefixes: bool,
+    /// The draft of speculative decoding, if any.
+    pub draft: Option<DraftSettings>,
 }
 
 impl SchedulerInputs {
-    /// Those of an instance that holds the caches of this phase, without a prefix cache, with `spilled` bytes of a device
+    /// Those of an instance that holds the caches of this phase, without a prefix cache or a draft, with `spilled` bytes of a device
     /// in host memory; `None` where its scheduler is not simulated.
     pub fn of(
         (instance, phase): (&Instance, Phase),
@@ -59,6 +62,7 @@ impl SchedulerInputs {
             ranks: instance.plan.dp,
             max_context: instance.max_context,
             caches_prefixes: false,
+            draft: None,
         })
     }
 
@@ -85,6 +89,7 @@ impl SchedulerInputs {
             whole_prompt_fits: true,
             reserved_blocks: 0,
             asynchronous: self.policy.asynchronous,
+            draft: self.draft,
         }
     }
 
@@ -115,6 +120,7 @@ impl SchedulerInputs {
             min_free_slots: None,
             decodes_after_prefill: 0,
             decodes_min_requests: 0,
+            draft: self.draft,
         }
     }
 
@@ -136,6 +142,7 @@ impl SchedulerInputs {
             output_limit: None,
             wait_steps: 0,
             wait_tokens_ratio: 0.0,
+            draft: self.draft,
         }
     }
 }

@@ -50,7 +50,10 @@ pub fn prefill_among<R: Reading>(
             ..one
         };
         let prompt = match &instance.draft {
-            Some(draft) => with_draft_prompt(read, prompt, (draft, requests), machine, terms, watch),
+            Some(draft) => {
+                let load = prompt_batch(read, (&draft.instance, requests), terms);
+                with_draft_prompt(read, prompt, draft, machine, &load, watch)
+            }
             None => prompt,
         };
         StepTime { total: prompt.total.result(), ..prompt }
@@ -147,7 +150,8 @@ pub fn decode<R: Reading>(
         observe_host_reads((Phase::Decode, instance), terms, streamed, watch);
         let (one, yields) = match (&instance.draft, terms.acceptance) {
             (Some(draft), Some(acceptance)) => {
-                let one = with_draft_passes(read, one, draft, machine, terms, &batch, watch);
+                let decoding = (&batch, halfway(terms));
+                let one = with_draft_passes(read, one, draft, machine, decoding, watch);
                 (one, Some(accepted(acceptance, draft.tokens)))
             }
             _ => (one, None),
@@ -165,8 +169,12 @@ pub fn decode_batch<R: Reading>(
     terms: &WorkloadTerms<Qty<R::N>>,
     each: Qty<R::N>,
 ) -> Batch<Qty<R::N>> {
-    let past = terms.isl + terms.osl / 2.0 - 1.0;
-    batch(read, instance, Phase::Decode, each, checked(read, instance), past)
+    batch(read, instance, Phase::Decode, each, checked(read, instance), halfway(terms))
+}
+
+/// Tokens in the cache of a request that is halfway through its output.
+fn halfway<N: Num>(terms: &WorkloadTerms<Qty<N>>) -> Qty<N> {
+    terms.isl + terms.osl / 2.0 - 1.0
 }
 
 /// Fraction of the routed experts that a decode step activates.

@@ -3,7 +3,7 @@
 use super::encode::encode;
 use super::instance::Instance;
 use super::iteration::cycle;
-use super::speculative::checked;
+use super::speculative::{checked, with_draft_passes, with_draft_prompt};
 use super::step::{
     CostObserver, LayerTime, PassParts, Passes, Places, StepTime, batch, handover, layer_of, pass, staged,
     step, with_host,
@@ -92,7 +92,30 @@ pub fn rank_step<R: Reading>(
         }
         (None, None) => unreachable!("a step has a request"),
     };
+    let one = drafted(read, instance, one, (decoding.as_ref(), load), prompts.as_ref(), machine, watch);
     (one, cycle(&one, flying))
+}
+
+/// A step with what its draft does for it: passes for the requests that decode, and the prompts once more.
+fn drafted<R: Reading>(
+    read: &R,
+    instance: &Instance,
+    step: StepTime<Qty<R::N>>,
+    (decoding, load): (Option<&Batch<Qty<R::N>>>, &RankLoad<Qty<R::N>>),
+    prompts: Option<&Batch<Qty<R::N>>>,
+    machine: &Machine<Qty<R::N>>,
+    watch: &mut impl CostObserver<R::N>,
+) -> StepTime<Qty<R::N>> {
+    let Some(draft) = &instance.draft else { return step };
+    let step = match decoding {
+        Some(decoding) => with_draft_passes(read, step, draft, machine, (decoding, load.cached), watch),
+        None => step,
+    };
+    let Some(prompts) = prompts else { return step };
+    let (each, new, cached) = (prompts.sequences, load.new_tokens, load.prompt_cached);
+    let one = batch(read, &draft.instance, Phase::Prefill, each, new, cached);
+    let one = Batch { ep_tokens: prompts.ep_tokens, ..one };
+    with_draft_prompt(read, step, draft, machine.of(Phase::Prefill), &one, watch)
 }
 
 /// Both in one step, one after the other.

@@ -3,10 +3,8 @@
 //! The draft and its acceptance rate are inputs.
 
 use super::instance::{DraftInstance, Instance};
-use super::iteration::{decode_batch, prompt_batch};
-use super::step::{CostObserver, StepTime, pass};
+use super::step::{CostObserver, StepTime, batch, pass};
 use super::step_part::StepPart;
-use super::terms::WorkloadTerms;
 use crate::cost::batch::Batch;
 use crate::cost::machine::Machine;
 use crate::plan::parallel::Phase;
@@ -31,36 +29,36 @@ pub fn accepted<N: Num>(acceptance: Qty<N>, tokens: u64) -> Qty<N> {
     (0..tokens).fold(one, |yielded, _| one + acceptance * yielded).is(&ACCEPTED)
 }
 
-/// A step preceded by one draft pass per draft token.
+/// A step of the requests of `decoding`, which have `past` tokens each, preceded by one draft pass per draft token.
 pub(super) fn with_draft_passes<R: Reading>(
     read: &R,
     step: StepTime<Qty<R::N>>,
     draft: &DraftInstance,
     machine: &Machine<Qty<R::N>>,
-    terms: &WorkloadTerms<Qty<R::N>>,
-    batch: &Batch<Qty<R::N>>,
+    (decoding, past): (&Batch<Qty<R::N>>, Qty<R::N>),
     watch: &mut impl CostObserver<R::N>,
 ) -> StepTime<Qty<R::N>> {
     let ranks = read.count(Count::plan("dp", draft.instance.plan.dp));
-    let load = decode_batch(read, &draft.instance, terms, batch.sequences).among(batch.all_sequences, ranks);
+    let one = checked(read, &draft.instance);
+    let load = batch(read, &draft.instance, Phase::Decode, decoding.sequences, one, past);
+    let load = load.among(decoding.all_sequences, ranks);
     drafted(read, step, (draft, Phase::Decode, draft.tokens), &load, machine, watch, |step, one| {
         let times = read.count(Count::plan("guessed_tokens", draft.tokens));
         (step + times * one).is(&GUESSED)
     })
 }
 
-/// Prefill of a prompt by model and draft.
+/// Prefill of prompts by model and draft, of which `load` is the draft's.
 pub(super) fn with_draft_prompt<R: Reading>(
     read: &R,
     prompt: StepTime<Qty<R::N>>,
-    (draft, requests): (&DraftInstance, u64),
+    draft: &DraftInstance,
     machine: &Machine<Qty<R::N>>,
-    terms: &WorkloadTerms<Qty<R::N>>,
+    load: &Batch<Qty<R::N>>,
     watch: &mut impl CostObserver<R::N>,
 ) -> StepTime<Qty<R::N>> {
-    let load = prompt_batch(read, (&draft.instance, requests), terms);
     let both = |prompt: Qty<R::N>, one: Qty<R::N>| (prompt + one).is(&READ_TWICE);
-    drafted(read, prompt, (draft, Phase::Prefill, 1), &load, machine, watch, both)
+    drafted(read, prompt, (draft, Phase::Prefill, 1), load, machine, watch, both)
 }
 
 /// A step with `times` passes of the draft, whose times `join` puts together with those of the step.

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::content::TokenRun;
+use super::draft::DraftSettings;
 use super::sglang::{SglangEngine, SglangSettings};
 use super::step_load::StepLoad;
 use super::trtllm::{TrtllmEngine, TrtllmSettings};
@@ -139,6 +140,15 @@ impl SchedulerSettings {
     /// prompt's last token once more instead (`_update_waiting_for_remote_kv`).
     pub fn takes_first_token(&self) -> bool {
         !matches!(self, SchedulerSettings::Vllm(_))
+    }
+
+    /// The draft of speculative decoding, if any.
+    pub fn draft(&self) -> Option<DraftSettings> {
+        match self {
+            SchedulerSettings::Vllm(settings) => settings.draft,
+            SchedulerSettings::Sglang(settings) => settings.draft,
+            SchedulerSettings::Trtllm(settings) => settings.draft,
+        }
     }
 
     /// Whether a step is made up while the one before it runs.

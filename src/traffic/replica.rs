@@ -43,8 +43,8 @@ const MOST_EMPTY: u32 = 100_000;
 pub enum ReplicaEvent {
     /// To the request of this number, at this time.
     Request(u64, EngineEvent, f64),
-    /// Steps of this length, on average, each gave these requests a token.
-    Steps { step_s: f64, steps: u32, decoding: u32, prompt_tokens: u64 },
+    /// Steps of this length, on average, each gave these requests a token, and tokens of a draft on top.
+    Steps { step_s: f64, steps: u32, decoding: u32, accepted: u32, prompt_tokens: u64 },
 }
 
 /// A replica, and the requests that reached it.
@@ -137,7 +137,8 @@ impl Replica {
                 continue;
             }
             let prompt_tokens = load.prompts.iter().map(|chunk| u64::from(chunk.new_tokens)).sum();
-            note(ReplicaEvent::Steps { step_s, steps: steps.steps, decoding: load.decoding, prompt_tokens });
+            let (decoding, accepted) = (load.decoding, load.accepted);
+            note(ReplicaEvent::Steps { step_s, steps: steps.steps, decoding, accepted, prompt_tokens });
             engine.complete(steps.steps, &mut |id, event| note(ReplicaEvent::Request(id, event, now)));
         }
         self.last_start_s = if steps.steps > 1 { steps.end_of(steps.steps - 1) } else { steps.start_s };

@@ -55,6 +55,9 @@ pub struct RunTotals {
     pub request_seconds: f64,
     /// Tokens that steps gave, of requests that are not answered yet too.
     pub generated: u64,
+    /// Of these, tokens of steps that decoded, and those of a draft among them.
+    pub decoded: u64,
+    pub accepted: u64,
     /// Tokens of prompts that steps computed, again after preemptions.
     pub computed_prompt_tokens: u64,
     pub prompt_tokens: u64,
@@ -392,11 +395,13 @@ impl RunLedger {
     fn note(&mut self, event: ReplicaEvent) {
         let (id, event, time_s) = match event {
             ReplicaEvent::Request(id, event, time_s) => (id, event, time_s),
-            ReplicaEvent::Steps { step_s, steps, decoding, prompt_tokens } => {
+            ReplicaEvent::Steps { step_s, steps, decoding, accepted, prompt_tokens } => {
                 let (totals, tokens) = (&mut self.totals, u64::from(steps) * u64::from(decoding));
                 totals.steps += u64::from(steps);
                 totals.computed_prompt_tokens += prompt_tokens;
-                totals.generated += tokens;
+                totals.generated += tokens + u64::from(accepted);
+                totals.decoded += tokens + u64::from(accepted);
+                totals.accepted += u64::from(accepted);
                 totals.itl.add(step_s, tokens);
                 return;
             }
@@ -481,6 +486,7 @@ mod tests {
             min_free_slots: None,
             decodes_after_prefill,
             decodes_min_requests: 0,
+            draft: None,
         })
     }
 

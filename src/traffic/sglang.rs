@@ -3,7 +3,7 @@
 //! retracted.
 //!
 //! Follows `sglang/srt/managers/scheduler.py`, `schedule_policy.py` and `schedule_batch.py`, for full attention on one
-//! pipeline stage, without speculative decoding. The memory is counted in tokens: slots themselves do not matter.
+//! pipeline stage. The memory is counted in tokens: slots themselves do not matter.
 
 mod prefill;
 
@@ -12,6 +12,7 @@ use std::cmp::Reverse;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::draft::{DraftSettings, proposed, tokens_of_step};
 use super::engine::{EngineEvent, EngineRequest, Note, SchedulerEngine, most_steps, placed};
 use super::radix_tree::{NodeId, ROOT, RadixTree};
 use super::step_load::{PromptChunk, StepLoad};
@@ -65,6 +66,8 @@ pub struct SglangSettings {
     pub decodes_after_prefill: u32,
     /// Running requests below which these are left out: `prefill_decode_interval_min_bs`.
     pub decodes_min_requests: u32,
+    /// The draft of speculative decoding, if any.
+    pub draft: Option<DraftSettings>,
 }
 
 /// The part of a possible output that is reserved at first, with a conservativeness of 1.
@@ -84,6 +87,8 @@ struct SglangRequest {
     output: u32,
     /// Tokens of output that the scheduler knows.
     outputs: u32,
+    /// Tokens of output that its newest step gives it.
+    yields: u32,
     /// Tokens whose keys and values were there before its step.
     prefix: u32,
     /// Tokens with those that its step with a prompt computes.
@@ -115,7 +120,8 @@ impl SglangRequest {
 /// A request in the slab of the engine.
 type SglangSlot = usize;
 
-/// Requests of a step with their new tokens: first those with prompts, then those that are decoding.
+/// Requests of a step: first those with prompts and their new tokens, then those that are decoding and the tokens that
+/// they get.
 struct SglangBatch {
     scheduled: Vec<(SglangSlot, u32)>,
     prompts: usize,
@@ -223,6 +229,7 @@ impl SglangEngine {
             limit,
             request,
             outputs: 0,
+            yields: 1,
             prefix: 0,
             end: 0,
             protected: 0,
@@ -382,28 +389,47 @@ impl SglangEngine {
         batch
     }
 
+    /// Places that a request needs in a step: of its token, and of those that a draft proposes.
+    fn step_tokens(&self) -> u32 {
+        1 + proposed(self.settings.draft)
+    }
+
+    /// Memory that a request lacks for its next step.
+    fn lacking(&self, slot: SglangSlot) -> u32 {
+        let (page, held) = (self.settings.page_tokens, self.at(slot).held);
+        up(held + self.step_tokens(), page) - up(held, page)
+    }
+
     /// Whether there is memory for the next token of these requests.
     fn next_token_fits(&mut self, slots: &[SglangSlot]) -> bool {
-        let page = self.settings.page_tokens;
-        let pages = slots.iter().filter(|slot| self.at(**slot).held.is_multiple_of(page)).count();
-        let tokens = pages as u32 * page;
+        let tokens = slots.iter().map(|slot| self.lacking(*slot)).sum();
         self.evict(tokens);
         self.free >= tokens
     }
 
-    /// Gives the running requests a place for one token each.
+    /// Gives the running requests a place for the tokens of a step each.
     fn grow(&mut self) {
-        let page = self.settings.page_tokens;
-        // One page each, also where none is needed.
-        self.evict(self.running.len() as u32 * page);
+        let (page, places) = (self.settings.page_tokens, self.step_tokens());
+        // The pages of a step each, also where none is needed.
+        self.evict(self.running.len() as u32 * up(places, page));
         let slots = std::mem::take(&mut self.running);
         for &slot in &slots {
-            if self.at(slot).held.is_multiple_of(page) {
-                self.take(page);
-            }
-            self.at_mut(slot).held += 1;
+            let lacking = self.lacking(slot);
+            self.take(lacking);
+            self.at_mut(slot).held += places;
         }
         self.running = slots;
+    }
+
+    /// The tokens that a decoding step gives a request.
+    fn yielded(&mut self, slot: SglangSlot) -> u32 {
+        let (draft, round, overlap) = (self.settings.draft, self.round, self.settings.overlap);
+        let live = self.at_mut(slot);
+        // The result of the step before is not read yet.
+        let unread = if overlap && live.round + 1 == round { live.yields } else { 0 };
+        let made = live.outputs + unread;
+        live.yields = tokens_of_step(draft, live.request.id, made, live.output.saturating_sub(made));
+        live.yields
     }
 
     /// A step in which each running request gets a token.
@@ -426,7 +452,8 @@ impl SglangEngine {
             self.full = false;
         }
         self.grow();
-        let scheduled = self.running.iter().map(|slot| (*slot, 1)).collect();
+        let slots = self.running.clone();
+        let scheduled = slots.into_iter().map(|slot| (slot, self.yielded(slot))).collect();
         Some(SglangBatch { scheduled, prompts: 0, chunk: None })
     }
 
@@ -469,12 +496,13 @@ impl SglangEngine {
 
     /// The result that a batch will have. A request that was retracted meanwhile loses its token.
     fn announce(&self, batch: &SglangBatch, note: Note<'_>) {
-        let slots = batch.scheduled.iter().map(|one| self.at(one.0));
-        for live in slots.filter(|live| SglangEngine::gets_token(live)) {
+        let each = batch.scheduled.iter().enumerate();
+        let each = each.map(|(place, one)| (self.at(one.0), if place < batch.prompts { 1 } else { one.1 }));
+        for (live, yields) in each.filter(|(live, _)| SglangEngine::gets_token(live)) {
             if live.outputs == 0 && live.request.received == 0 {
                 note(live.request.id, EngineEvent::FirstToken);
             }
-            if live.outputs + 1 >= live.output {
+            if live.outputs + yields >= live.output {
                 note(live.request.id, EngineEvent::Finished);
             }
         }
@@ -482,7 +510,8 @@ impl SglangEngine {
 
     /// Gives the requests of a batch their tokens.
     fn process(&mut self, batch: &SglangBatch) {
-        for (place, &(slot, _)) in batch.scheduled.iter().enumerate() {
+        let (places, page) = (self.step_tokens(), self.settings.page_tokens);
+        for (place, &(slot, new)) in batch.scheduled.iter().enumerate() {
             let live = self.at_mut(slot);
             if !SglangEngine::gets_token(live) {
                 if !live.retracted {
@@ -490,7 +519,17 @@ impl SglangEngine {
                 }
                 continue;
             }
-            live.outputs += 1;
+            if place < batch.prompts {
+                live.outputs += 1;
+            } else {
+                live.outputs += new;
+                // The places of proposed tokens that were not accepted are free again.
+                let held = live.held - (places - new).min(places - 1);
+                let freed = up(live.held, page) - up(held, page);
+                live.held = held;
+                self.free += freed;
+            }
+            let live = self.at_mut(slot);
             if live.outputs >= live.output {
                 live.ended = true;
                 self.release(slot, true);
@@ -532,16 +571,18 @@ impl SglangEngine {
 
     /// The load of a batch.
     fn describe(&mut self, batch: Option<&SglangBatch>) {
+        let places = self.step_tokens();
         let mut load = std::mem::take(&mut self.load);
         load.prompts.clear();
-        (load.decoding, load.kv_tokens) = (0, 0);
+        (load.decoding, load.accepted, load.kv_tokens) = (0, 0, 0);
         for (place, &(slot, new)) in batch.iter().flat_map(|batch| batch.scheduled.iter().enumerate()) {
             let live = self.at(slot);
             if batch.is_some_and(|batch| place < batch.prompts) {
                 load.prompts.push(PromptChunk { new_tokens: new, cached_tokens: live.prefix });
             } else {
                 load.decoding += 1;
-                load.kv_tokens += u64::from(live.held - 1);
+                load.accepted += new - 1;
+                load.kv_tokens += u64::from(live.held - places);
             }
         }
         self.load = load;
@@ -618,6 +659,10 @@ impl SchedulerEngine for SglangEngine {
     }
 
     fn equal_steps(&self) -> u32 {
+        // With a draft, each request gets its own number of tokens.
+        if self.settings.draft.is_some() {
+            return 1;
+        }
         let admits = self.chunk.is_some() || (!self.waiting.is_empty() && !self.full);
         let Some(batch) = self.last.as_ref().filter(|batch| batch.prompts == 0 && !admits) else { return 1 };
         let slots = || batch.scheduled.iter().map(|one| self.at(one.0));
@@ -679,6 +724,7 @@ mod tests {
             min_free_slots: None,
             decodes_after_prefill: if rng.u32(0..4) == 0 { 3 } else { 0 },
             decodes_min_requests: rng.u32(0..3),
+            draft: None,
         }
     }
 

@@ -2,7 +2,7 @@
 //! preempted, or for the next step only; then requests share a step's tokens in the order of their arrival.
 //!
 //! Follows `tensorrt_llm/_torch/pyexecutor/scheduler/scheduler.py`, the loops of `py_executor.py` and, for the blocks,
-//! `cpp/tensorrt_llm/batch_manager/kvCacheManager.cpp`; for full attention on one pipeline stage, without drafts.
+//! `cpp/tensorrt_llm/batch_manager/kvCacheManager.cpp`; for full attention on one pipeline stage.
 
 mod capacity;
 mod memory;
@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::block_pool::{BlockId, BlockPool};
 use super::block_tree::{BlockTokens, BlockTree, TreePlace};
 use super::content::BlockChain;
+use super::draft::{DraftSettings, proposed, tokens_of_step};
 use super::engine::{EngineEvent, EngineRequest, Note, SchedulerEngine, most_steps, placed};
 use super::step_load::{PromptChunk, StepLoad};
 
@@ -61,6 +62,8 @@ pub struct TrtllmSettings {
     pub wait_steps: u32,
     /// Part of a step's tokens at which they wait no longer: `batch_wait_max_tokens_ratio`.
     pub wait_tokens_ratio: f64,
+    /// The draft of speculative decoding, if any.
+    pub draft: Option<DraftSettings>,
 }
 
 /// How far a request is, as the scheduler knows it.
@@ -267,15 +270,38 @@ impl TrtllmEngine {
         }
     }
 
+    /// Tokens of a request that decodes in a step: its newest, and those that a draft proposes.
+    fn step_tokens(&self) -> u32 {
+        1 + proposed(self.settings.draft)
+    }
+
+    /// Tokens that a decoding step gives a request that had `made` tokens of output.
+    fn yielded(&self, live: &TrtllmRequest, made: u32) -> u32 {
+        let left = live.request.output.saturating_sub(made);
+        tokens_of_step(self.settings.draft, live.request.id, made, left)
+    }
+
+    /// The requests of a batch that get tokens, and whether they decode.
+    fn with_tokens(batch: &TrtllmBatch) -> impl Iterator<Item = (TrtllmSlot, bool)> {
+        let prompts = batch.context[batch.last..].iter().map(|slot| (*slot, false));
+        prompts.chain(batch.generation.iter().map(|slot| (*slot, true)))
+    }
+
     /// The scheduler reads the tokens of a batch.
     fn read(&mut self, batch: &TrtllmBatch) {
-        for &slot in batch.context[batch.last..].iter().chain(&batch.generation) {
-            let live = self.at_mut(slot);
+        for (slot, decodes) in TrtllmEngine::with_tokens(batch) {
+            let live = self.at(slot);
             if live.phase == TrtllmPhase::Complete {
                 continue;
             }
-            live.known += 1;
-            if live.known == live.request.prompt + live.request.output {
+            let made = live.known - live.request.prompt;
+            let yielded = if decodes { self.yielded(live, made) } else { 1 };
+            let refused = if decodes { self.step_tokens() - yielded } else { 0 };
+            let live = self.at_mut(slot);
+            live.known += yielded;
+            // The places of proposed tokens that were not accepted are free again.
+            live.held = live.held.map(|held| held - refused);
+            if live.known >= live.request.prompt + live.request.output {
                 live.phase = TrtllmPhase::Complete;
             }
         }
@@ -336,7 +362,8 @@ impl TrtllmEngine {
             let reused = if live.is_first_chunk() { live.estimate } else { 0 };
             u64::from(live.chunk.saturating_sub(reused).max(1))
         };
-        let tokens = self.batch.generation.len() as u64 + self.batch.context.iter().map(new).sum::<u64>();
+        let tokens = self.batch.generation.len() as u64 * u64::from(self.step_tokens())
+            + self.batch.context.iter().map(new).sum::<u64>();
         let enough = of.wait_tokens_ratio * f64::from(of.token_budget);
         let waits = self.waited < of.wait_steps && (tokens as f64) < enough;
         self.waited = if waits { self.waited + 1 } else { 0 };
@@ -352,8 +379,11 @@ impl TrtllmEngine {
             PromptChunk { new_tokens: live.chunk, cached_tokens: live.position }
         }));
         load.decoding = self.batch.generation.len() as u32;
-        let before = |slot: &TrtllmSlot| self.at(*slot).held.map_or(0, |held| u64::from(held) - 1);
+        let places = u64::from(self.step_tokens());
+        let before = |slot: &TrtllmSlot| self.at(*slot).held.map_or(0, |held| u64::from(held) - places);
         load.kv_tokens = self.batch.generation.iter().map(before).sum();
+        let more = |slot: &TrtllmSlot| self.yielded(self.at(*slot), self.at(*slot).made) - 1;
+        load.accepted = self.batch.generation.iter().map(more).sum();
         self.load = load;
     }
 
@@ -461,7 +491,8 @@ impl SchedulerEngine for TrtllmEngine {
     }
 
     fn equal_steps(&self) -> u32 {
-        if !self.is_steady() {
+        // With a draft, each request gets its own number of tokens.
+        if self.settings.draft.is_some() || !self.is_steady() {
             return 1;
         }
         let left = |slot: &TrtllmSlot| self.at(*slot).request.output.saturating_sub(self.at(*slot).made);
@@ -487,11 +518,13 @@ impl SchedulerEngine for TrtllmEngine {
             }
         }
         let overlap = self.settings.overlap;
-        for &slot in batch.context[batch.last..].iter().chain(&batch.generation) {
-            let live = self.at_mut(slot);
+        for (slot, decodes) in TrtllmEngine::with_tokens(&batch) {
+            let live = self.at(slot);
             if live.made == live.request.output {
                 continue;
             }
+            let yielded = if decodes { self.yielded(live, live.made) } else { 1 };
+            let live = self.at_mut(slot);
             if steps > 1 {
                 live.known += steps - 1;
                 if overlap && live.will_complete() {
@@ -499,7 +532,7 @@ impl SchedulerEngine for TrtllmEngine {
                 }
             }
             let first = live.made == 0;
-            live.made += steps;
+            live.made += if steps > 1 { steps } else { yielded };
             if first {
                 note(live.request.id, EngineEvent::FirstToken);
             }

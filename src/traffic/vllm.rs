@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::block_pool::{BlockId, BlockPool};
 use super::content::BlockChain;
+use super::draft::{DraftSettings, proposed, tokens_of_step};
 use super::engine::{EngineEvent, EngineRequest, Note, SchedulerEngine, most_steps, placed};
 use super::step_load::{PromptChunk, StepLoad};
 
@@ -38,6 +39,8 @@ pub struct VllmSettings {
     pub reserved_blocks: u32,
     /// Whether a step is made up while the one before it runs: what ends in that one keeps its slot and its blocks.
     pub asynchronous: bool,
+    /// The draft of speculative decoding, if any.
+    pub draft: Option<DraftSettings>,
 }
 
 struct VllmRequest {
@@ -51,8 +54,8 @@ struct VllmRequest {
     chained: u32,
     /// Its last token was computed, and the scheduler does not know it.
     ended: bool,
-    /// Its newest token was computed, and the scheduler does not know it.
-    in_flight: bool,
+    /// Its newest tokens that were computed and that the scheduler does not know.
+    in_flight: u32,
 }
 
 impl VllmRequest {
@@ -123,8 +126,12 @@ impl VllmEngine {
                 place += 1;
                 continue;
             }
-            let new = self.chunk(live.known() - live.computed, budget);
-            let tokens = live.computed + new;
+            let lacking = live.known() - live.computed;
+            // A draft proposes what follows the tokens of the step before.
+            let decodes = lacking == 1 && live.generated > 0;
+            let proposes = if decodes { proposed(self.settings.draft) } else { 0 };
+            let new = self.chunk(lacking + proposes, budget);
+            let tokens = live.computed + new + proposes;
             while !self.grow(slot, tokens) {
                 let Some(victim) = self.running.pop() else { break };
                 preempted = true;
@@ -166,7 +173,7 @@ impl VllmEngine {
     /// The same, and later prompts find its whole blocks whose tokens the scheduler knows.
     fn grow(&mut self, slot: VllmSlot, tokens: u32) -> bool {
         let live = self.at(slot);
-        let known = live.known() - u32::from(live.in_flight);
+        let known = live.known() - live.in_flight;
         let held = self.hold(slot, tokens);
         if held {
             self.publish(slot, tokens.min(known));
@@ -240,15 +247,23 @@ impl VllmEngine {
         self.grow(slot, tokens)
     }
 
+    /// Tokens that a request gets in a step with `new` of it, of which the first are those that it lacked.
+    fn yielded(&self, live: &VllmRequest, new: u32) -> u32 {
+        let checked = live.computed + new - live.known();
+        let left = live.request.output - live.generated;
+        tokens_of_step(self.settings.draft, live.request.id, live.generated, left).min(checked + 1)
+    }
+
     /// The batch of the scheduled step.
     fn describe(&mut self) {
         let mut load = std::mem::take(&mut self.load);
         load.prompts.clear();
-        (load.decoding, load.kv_tokens) = (0, 0);
+        (load.decoding, load.accepted, load.kv_tokens) = (0, 0, 0);
         for &(slot, new) in &self.scheduled {
             let live = self.at(slot);
-            if new == 1 && live.generated > 0 && live.computed + 1 == live.known() {
+            if live.generated > 0 && live.computed + 1 == live.known() {
                 load.decoding += 1;
+                load.accepted += self.yielded(live, new) - 1;
                 load.kv_tokens += u64::from(live.computed);
             } else {
                 load.prompts.push(PromptChunk { new_tokens: new, cached_tokens: live.computed });
@@ -302,7 +317,7 @@ impl SchedulerEngine for VllmEngine {
             chain: BlockChain::default(),
             chained: 0,
             ended: false,
-            in_flight: false,
+            in_flight: 0,
         };
         let slot = placed(&mut self.live, &mut self.vacant, live);
         self.waiting.push_back(slot);
@@ -329,7 +344,7 @@ impl SchedulerEngine for VllmEngine {
         for queue in [self.running.as_slice(), self.waiting.make_contiguous()] {
             for &slot in queue {
                 let Some(one) = live[slot].as_mut() else { continue };
-                one.in_flight = false;
+                one.in_flight = 0;
                 if one.ended {
                     ended.push(slot);
                 }
@@ -351,6 +366,10 @@ impl SchedulerEngine for VllmEngine {
     }
 
     fn equal_steps(&self) -> u32 {
+        // With a draft, each request gets its own number of tokens.
+        if self.settings.draft.is_some() {
+            return 1;
+        }
         if !self.load.prompts.is_empty() || !self.settled || self.scheduled.len() != self.running.len() {
             return 1;
         }
@@ -378,12 +397,15 @@ impl SchedulerEngine for VllmEngine {
     fn complete(&mut self, steps: u32, note: Note<'_>) {
         let scheduled = std::mem::take(&mut self.scheduled);
         for &(slot, new) in &scheduled {
-            let live = self.at_mut(slot);
-            live.computed += new;
-            if live.computed < live.known() {
+            let live = self.at(slot);
+            if live.computed + new < live.known() {
+                self.at_mut(slot).computed += new;
                 continue;
             }
-            live.generated += 1;
+            let yielded = if live.generated == 0 { 1 } else { self.yielded(live, new) };
+            let live = self.at_mut(slot);
+            live.computed = live.known() + yielded - 1;
+            live.generated += yielded;
             if steps > 1 {
                 live.computed += steps - 1;
                 live.generated += steps - 1;
@@ -394,9 +416,9 @@ impl SchedulerEngine for VllmEngine {
             }
             let asynchronous = self.settings.asynchronous;
             let live = self.at_mut(slot);
-            live.in_flight = asynchronous;
+            live.in_flight = if asynchronous { yielded } else { 0 };
             let id = live.request.id;
-            if live.generated == 1 {
+            if live.generated == yielded {
                 note(id, EngineEvent::FirstToken);
             }
             if live.generated >= live.request.output {

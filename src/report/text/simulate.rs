@@ -63,8 +63,11 @@ pub fn simulate(report: &SimulateReport, detail: bool) -> String {
         0.0 => String::new(),
         rate => format!(", in one without limits {}", percent(rate)),
     };
+    let drafted = report.tokens_per_step.map_or_else(String::new, |tokens| {
+        format!("{} tokens per step and request with the draft; ", digits(tokens))
+    });
     let cache = format!(
-        "{good}prompt tokens in the cache {}{unlimited}; {}; {}",
+        "{good}prompt tokens in the cache {}{unlimited}; {drafted}{}; {}",
         percent(report.hit_rate),
         count(report.preemptions, "preemption"),
         count(report.steps, "step")

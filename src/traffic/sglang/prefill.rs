@@ -393,7 +393,7 @@ impl SglangEngine {
         for &slot in chosen {
             let live = self.at_mut(slot);
             live.held = live.end;
-            live.retracted = false;
+            (live.retracted, live.yields) = (false, 1);
             if std::mem::take(&mut live.fresh) {
                 note(live.request.id, EngineEvent::Admitted { cached_tokens: live.prefix });
             }
@@ -417,7 +417,8 @@ impl SglangEngine {
         self.running = slots;
         if fits {
             self.grow();
-            batch.scheduled.extend(self.running.drain(..).map(|slot| (slot, 1)));
+            let slots = std::mem::take(&mut self.running);
+            batch.scheduled.extend(slots.into_iter().map(|slot| (slot, self.yielded(slot))));
         }
     }
 }

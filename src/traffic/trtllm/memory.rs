@@ -73,10 +73,10 @@ impl TrtllmEngine {
 
     /// Blocks that a request lacks up to its end.
     pub(super) fn remaining_blocks(&mut self, slot: TrtllmSlot, known: Option<PrefixReuse>) -> u32 {
-        let size = self.settings.block_tokens;
+        let (size, proposes) = (self.settings.block_tokens, self.step_tokens() - 1);
         let live = self.at_mut(slot);
         live.estimate = live.request.received;
-        let total = (live.prompt + live.max_new()).div_ceil(size);
+        let total = (live.prompt + live.max_new() + proposes).div_ceil(size);
         let (has, first, whole) = (live.blocks.len() as u32, live.is_first_chunk(), live.prompt / size);
         let new = self.settings.block_reuse && first && has == 0;
         let shared = if new { self.shared(slot, whole, known) } else { 0 };
@@ -86,6 +86,7 @@ impl TrtllmEngine {
     /// Blocks that a request lacks for its next step.
     pub(super) fn step_blocks(&mut self, slot: TrtllmSlot, known: Option<PrefixReuse>) -> u32 {
         let (size, reuse) = (self.settings.block_tokens, self.settings.block_reuse);
+        let places = self.step_tokens();
         let live = self.at_mut(slot);
         live.estimate = live.request.received;
         match (live.phase, live.held) {
@@ -96,7 +97,7 @@ impl TrtllmEngine {
             }
             (TrtllmPhase::Generation | TrtllmPhase::ToComplete, Some(held)) => {
                 let left = live.max_new().saturating_sub(held - live.prompt);
-                (held + left.min(1)).div_ceil(size) - held.div_ceil(size)
+                (held + left.min(places)).div_ceil(size) - held.div_ceil(size)
             }
             _ => 0,
         }
@@ -112,7 +113,8 @@ impl TrtllmEngine {
     /// The place of one more token.
     pub(super) fn add_token(&mut self, slot: TrtllmSlot) {
         let held = self.at(slot).held.unwrap_or(0);
-        if held.is_multiple_of(self.settings.block_tokens) {
+        let lacks = self.at(slot).blocks.len() as u32 <= held / self.settings.block_tokens;
+        if lacks && held.is_multiple_of(self.settings.block_tokens) {
             let block = self.take();
             self.at_mut(slot).blocks.extend(block);
         }
@@ -173,7 +175,9 @@ impl TrtllmEngine {
             note(self.at(slot).request.id, EngineEvent::Admitted { cached_tokens: tokens });
         }
         for at in 0..self.batch.generation.len() {
-            self.add_token(self.batch.generation[at]);
+            for _ in 0..self.step_tokens() {
+                self.add_token(self.batch.generation[at]);
+            }
         }
         self.order_prompts();
         self.fit_budget();
@@ -217,7 +221,8 @@ impl TrtllmEngine {
             return;
         }
         let prompts: u32 = self.batch.context.iter().map(|slot| self.at(*slot).chunk).sum();
-        let mut excess = (prompts + self.batch.generation.len() as u32).saturating_sub(budget);
+        let decoding = self.batch.generation.len() as u32 * self.step_tokens();
+        let mut excess = (prompts + decoding).saturating_sub(budget);
         for at in (0..self.batch.context.len()).rev() {
             if excess == 0 {
                 return self.order_prompts();

@@ -26,11 +26,11 @@ impl TrtllmEngine {
             match live.phase {
                 TrtllmPhase::ToComplete | TrtllmPhase::Complete => continue,
                 TrtllmPhase::Generation => {
-                    if tokens + 1 > budget {
+                    if tokens + self.step_tokens() > budget {
                         break;
                     }
                     batch.generation.push(slot);
-                    tokens += 1;
+                    tokens += self.step_tokens();
                 }
                 TrtllmPhase::Context if chunked => {
                     let remaining = live.remaining();
