@@ -41,6 +41,11 @@ pub(super) fn proposed(draft: Option<DraftSettings>) -> u32 {
     draft.map_or(0, |draft| draft.tokens)
 }
 
+/// Places that a request may have beyond its last token: those of its last step, and of one made up before that ended.
+pub(super) fn places_beyond(draft: Option<DraftSettings>) -> u32 {
+    draft.map_or(0, |draft| draft.tokens.saturating_add(1).saturating_mul(2))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -12,7 +12,7 @@ use std::cmp::Reverse;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::draft::{DraftSettings, proposed, tokens_of_step};
+use super::draft::{DraftSettings, places_beyond, proposed, tokens_of_step};
 use super::engine::{EngineEvent, EngineRequest, Note, SchedulerEngine, most_steps, placed};
 use super::radix_tree::{NodeId, ROOT, RadixTree};
 use super::step_load::{PromptChunk, StepLoad};
@@ -216,7 +216,8 @@ impl SglangEngine {
     pub fn output_limit(&self, prompt: u32, limit: u32) -> u32 {
         let of = &self.settings;
         let longest = of.context_tokens.min(of.cache_tokens).saturating_sub(1);
-        let memory = of.cache_tokens.saturating_sub(up(prompt, of.page_tokens) + of.page_tokens + 1);
+        let beyond = places_beyond(of.draft) + of.page_tokens + 1;
+        let memory = of.cache_tokens.saturating_sub(up(prompt, of.page_tokens) + beyond);
         limit.min(longest.saturating_sub(prompt + 1)).min(memory)
     }
 

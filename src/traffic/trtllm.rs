@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::block_pool::{BlockId, BlockPool};
 use super::block_tree::{BlockTokens, BlockTree, TreePlace};
 use super::content::BlockChain;
-use super::draft::{DraftSettings, proposed, tokens_of_step};
+use super::draft::{DraftSettings, places_beyond, proposed, tokens_of_step};
 use super::engine::{EngineEvent, EngineRequest, Note, SchedulerEngine, most_steps, placed};
 use super::step_load::{PromptChunk, StepLoad};
 
@@ -436,6 +436,7 @@ impl SchedulerEngine for TrtllmEngine {
         let of = &self.settings;
         let limit = of.output_limit.filter(|_| of.capacity == TrtllmCapacity::GuaranteedNoEvict);
         let most = request.prompt.saturating_add(limit.unwrap_or(0).max(request.output));
+        let most = most.saturating_add(places_beyond(of.draft));
         let fits = of.chunked_prefill || request.prompt <= of.token_budget;
         fits && most.div_ceil(of.block_tokens) <= of.blocks
     }

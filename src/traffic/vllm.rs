@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::block_pool::{BlockId, BlockPool};
 use super::content::BlockChain;
-use super::draft::{DraftSettings, proposed, tokens_of_step};
+use super::draft::{DraftSettings, places_beyond, proposed, tokens_of_step};
 use super::engine::{EngineEvent, EngineRequest, Note, SchedulerEngine, most_steps, placed};
 use super::step_load::{PromptChunk, StepLoad};
 
@@ -295,7 +295,7 @@ impl SchedulerEngine for VllmEngine {
     }
 
     fn can_ever_hold(&self, request: &EngineRequest) -> bool {
-        let most = request.prompt + request.output.saturating_sub(1);
+        let most = request.prompt + request.output.saturating_sub(1) + places_beyond(self.settings.draft);
         most.div_ceil(self.settings.block_tokens) <= self.settings.blocks
     }
 

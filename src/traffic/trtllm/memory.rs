@@ -3,6 +3,7 @@
 use super::{EngineEvent, Note, TrtllmEngine, TrtllmPhase, TrtllmSlot};
 use crate::traffic::block_pool::BlockId;
 use crate::traffic::block_tree::{BlockTokens, ROOT};
+use crate::traffic::draft::places_beyond;
 
 /// Whole blocks of a request in the cache.
 #[derive(Clone, Copy, Debug, Default)]
@@ -73,10 +74,10 @@ impl TrtllmEngine {
 
     /// Blocks that a request lacks up to its end.
     pub(super) fn remaining_blocks(&mut self, slot: TrtllmSlot, known: Option<PrefixReuse>) -> u32 {
-        let (size, proposes) = (self.settings.block_tokens, self.step_tokens() - 1);
+        let (size, beyond) = (self.settings.block_tokens, places_beyond(self.settings.draft));
         let live = self.at_mut(slot);
         live.estimate = live.request.received;
-        let total = (live.prompt + live.max_new() + proposes).div_ceil(size);
+        let total = (live.prompt + live.max_new() + beyond).div_ceil(size);
         let (has, first, whole) = (live.blocks.len() as u32, live.is_first_chunk(), live.prompt / size);
         let new = self.settings.block_reuse && first && has == 0;
         let shared = if new { self.shared(slot, whole, known) } else { 0 };
