@@ -10,6 +10,7 @@ pub mod content;
 mod due;
 pub mod engine;
 pub mod handover;
+pub mod llamacpp;
 pub mod outcome;
 pub mod radix_tree;
 pub mod replica;
