@@ -11,6 +11,7 @@ pub mod draft;
 mod due;
 pub mod engine;
 pub mod handover;
+pub mod llamacpp;
 pub mod outcome;
 pub mod radix_tree;
 pub mod replica;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use flate2::read::GzDecoder;
 use mantile::traffic::content::TokenRun;
 use mantile::traffic::engine::{EngineEvent, EngineRequest, SchedulerEngine};
+use mantile::traffic::llamacpp::{HostPromptSettings, LlamacppEngine, LlamacppSettings};
 use mantile::traffic::sglang::{SglangEngine, SglangPolicy, SglangSettings};
 use mantile::traffic::trtllm::{TrtllmCapacity, TrtllmEngine, TrtllmSettings};
 use mantile::traffic::vllm::{VllmEngine, VllmSettings};
@@ -129,7 +130,7 @@ fn steps_of<E: SchedulerEngine>(
         engine.choose(&mut |id, event| match event {
             EngineEvent::Preempted => preempted.push(id),
             EngineEvent::Admitted { cached_tokens } => cached.push(json!([id, cached_tokens])),
-            EngineEvent::FirstToken | EngineEvent::Finished => {}
+            EngineEvent::FirstToken | EngineEvent::Finished | EngineEvent::Failed => {}
         });
         let scheduled: Vec<Value> = engine.batch().iter().map(|(id, new)| json!([id, new])).collect();
         let (running, waiting) = engine.queued();
@@ -229,7 +230,7 @@ fn sglang_steps(case: &Value) -> Vec<Value> {
         engine.choose(&mut |id, event| match event {
             EngineEvent::Preempted => retracted.push(id),
             EngineEvent::Admitted { cached_tokens } => cached.push(json!([id, cached_tokens])),
-            EngineEvent::FirstToken => {}
+            EngineEvent::FirstToken | EngineEvent::Failed => {}
             EngineEvent::Finished => finished.push(id),
         });
         let scheduled: Vec<Value> = engine.batch().iter().map(|(id, new)| json!([id, new])).collect();
@@ -252,6 +253,70 @@ fn sglang_steps(case: &Value) -> Vec<Value> {
                 "new_token_ratio": engine.new_token_ratio(),
             }));
         }
+    }
+    found
+}
+
+fn llamacpp_settings(row: &Value) -> LlamacppSettings {
+    let of = &row["case"]["settings"];
+    let flag = |name: &str| of[name].as_bool().unwrap();
+    // MiB; 0 is off, and -1 no limit.
+    let mebibytes = of["cache_ram"].as_i64().unwrap();
+    let [prompt_bytes, token_bytes] = [0, 1].map(|at| row["record"]["state"][at].as_u64().unwrap());
+    LlamacppSettings {
+        slots: number(&of["parallel"]),
+        batch_tokens: number(&of["batch_size"]),
+        context_tokens: number(&of["max_model_len"]),
+        unified: flag("kv_unified"),
+        joined: flag("cont_batching"),
+        prefix_caching: flag("cache_prompt"),
+        similarity: of["slot_prompt_similarity"].as_f64().unwrap(),
+        host_prompts: (mebibytes != 0).then(|| HostPromptSettings {
+            bytes: u64::try_from(mebibytes).ok().map(|mebibytes| mebibytes << 20),
+            prompt_bytes,
+            token_bytes,
+            idle_slots: flag("cache_idle_slots"),
+        }),
+    }
+}
+
+/// The steps of llama.cpp's server, ours, under the requests of a record, whose tokens are known by their bytes.
+fn llamacpp_steps(row: &Value) -> Vec<Value> {
+    let bytes = |text: &Value| -> Vec<TokenRun> {
+        let digits = text.as_str().unwrap().as_bytes().chunks(2);
+        let byte = |pair: &[u8]| u64::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
+        digits.map(|pair| TokenRun { id: byte(pair), tokens: 1 }).collect()
+    };
+    let planned = row["case"]["requests"].as_array().unwrap();
+    let mut coming = row["record"]["requests"].as_array().unwrap().iter().peekable();
+    let mut engine = LlamacppEngine::new(llamacpp_settings(row));
+    let mut found = vec![];
+    while coming.peek().is_some() || !engine.is_idle() {
+        let step = found.len() as u64;
+        while let Some(next) = coming.next_if(|next| next["arrived"].as_u64().unwrap() <= step) {
+            let plan = planned.iter().find(|plan| plan["id"] == next["id"]).unwrap();
+            let (mut runs, answer) = (bytes(&next["prompt"]), bytes(&next["answer"]));
+            let (id, prompt) = (next["id"].as_u64().unwrap(), runs.len() as u32);
+            runs.extend(answer);
+            engine.submit(EngineRequest::new(id, runs, prompt, number(&plan["output"])));
+        }
+        let (mut cached, mut failed, mut finished) = (vec![], vec![], vec![]);
+        engine.choose(&mut |id, event| match event {
+            EngineEvent::Admitted { cached_tokens } => cached.push(json!([id, cached_tokens])),
+            EngineEvent::Failed => failed.push(id),
+            _ => {}
+        });
+        engine.settle();
+        let scheduled: Vec<Value> = engine.batch().iter().map(|(id, new)| json!([id, new])).collect();
+        let slots = engine.batch_slots();
+        engine.complete(1, &mut |id, event| {
+            if event == EngineEvent::Finished {
+                finished.push(id);
+            }
+        });
+        found.push(json!({
+            "step": step, "scheduled": scheduled, "slots": slots, "cached": cached, "finished": finished, "failed": failed,
+        }));
     }
     found
 }
@@ -288,8 +353,7 @@ fn compare(name: &str, what: &str, steps: fn(&Value) -> Vec<Value>) -> usize {
     let text = records(name);
     let rows: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(rows.len() > 20);
-    let differing: Vec<String> =
-        rows.iter().filter_map(|row| difference(row, &steps(&row["case"]))).collect();
+    let differing: Vec<String> = rows.iter().filter_map(|row| difference(row, &steps(row))).collect();
     assert!(differing.is_empty(), "{} of {}:\n{}", differing.len(), rows.len(), differing.join("\n"));
     let all = rows.iter().flat_map(|row| row["record"]["steps"].as_array().unwrap());
     all.filter(|step| !step[what].as_array().unwrap().is_empty()).count()
@@ -297,20 +361,27 @@ fn compare(name: &str, what: &str, steps: fn(&Value) -> Vec<Value>) -> usize {
 
 #[test]
 fn vllm_chooses_the_same_batches() {
-    let preempted = compare("vllm-0.33.0.jsonl.gz", "preempted", vllm_steps);
+    let preempted = compare("vllm-0.33.0.jsonl.gz", "preempted", |row| vllm_steps(&row["case"]));
     assert!(preempted > 20, "records without preemptions say little");
 }
 
 /// Those of its scheduler in Python, with a stand-in for its blocks.
 #[test]
 fn trtllm_chooses_the_same_batches() {
-    let preempted = compare("trtllm-002f3cc.jsonl.gz", "preempted", trtllm_steps);
+    let preempted = compare("trtllm-002f3cc.jsonl.gz", "preempted", |row| trtllm_steps(&row["case"]));
     assert!(preempted > 20, "records without preemptions say little");
 }
 
 /// Also the memory in use and the ratio by which it is reserved, in both of its loops.
 #[test]
 fn sglang_chooses_the_same_batches() {
-    let retracted = compare("sglang-0.5.23.jsonl.gz", "retracted", sglang_steps);
+    let retracted = compare("sglang-0.5.23.jsonl.gz", "retracted", |row| sglang_steps(&row["case"]));
     assert!(retracted > 20, "records without retractions say little");
+}
+
+/// Also the slots, and what each request finds in its own, with one KV cache and with several, and where that is full.
+#[test]
+fn llamacpp_chooses_the_same_batches() {
+    let failed = compare("llamacpp-0c1e570.jsonl.gz", "failed", llamacpp_steps);
+    assert!(failed > 20, "records without errors say little");
 }

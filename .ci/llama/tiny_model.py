@@ -8,32 +8,40 @@ import struct
 import sys
 from array import array
 
-LAYERS, WIDTH, HIDDEN, HEADS, KV_HEADS, CONTEXT = 2, 128, 256, 4, 2, 512
+LAYERS, CONTEXT = 2, 512
+# Width, width of the feed-forward part, heads of attention and heads of keys and values.
+SIZES = 128, 256, 4, 2
 UINT32, INT32, FLOAT32, STRING, ARRAY = 4, 5, 6, 8, 9
 UNKNOWN, CONTROL, BYTE = 2, 3, 6
 TOKENS = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256))]
-KEYS = [
-    ("general.architecture", STRING, "llama"), ("llama.block_count", UINT32, LAYERS),
-    ("llama.context_length", UINT32, CONTEXT), ("llama.embedding_length", UINT32, WIDTH),
-    ("llama.feed_forward_length", UINT32, HIDDEN), ("llama.attention.head_count", UINT32, HEADS),
-    ("llama.attention.head_count_kv", UINT32, KV_HEADS), ("llama.rope.dimension_count", UINT32, WIDTH // HEADS),
-    ("llama.attention.layer_norm_rms_epsilon", FLOAT32, 1e-5), ("llama.vocab_size", UINT32, len(TOKENS)),
-    ("tokenizer.ggml.model", STRING, "llama"), ("tokenizer.ggml.tokens", (ARRAY, STRING), TOKENS),
-    ("tokenizer.ggml.scores", (ARRAY, FLOAT32), [0.0] * len(TOKENS)),
-    ("tokenizer.ggml.token_type", (ARRAY, INT32), [UNKNOWN, CONTROL, CONTROL] + [BYTE] * 256),
-    ("tokenizer.ggml.bos_token_id", UINT32, 1), ("tokenizer.ggml.eos_token_id", UINT32, 2),
-    ("tokenizer.ggml.unknown_token_id", UINT32, 0),
-]
 
 
-def tensors():
+def keys(sizes):
+    """The keys of the file, with their types and values."""
+    width, hidden, heads, kv_heads = sizes
+    return [
+        ("general.architecture", STRING, "llama"), ("llama.block_count", UINT32, LAYERS),
+        ("llama.context_length", UINT32, CONTEXT), ("llama.embedding_length", UINT32, width),
+        ("llama.feed_forward_length", UINT32, hidden), ("llama.attention.head_count", UINT32, heads),
+        ("llama.attention.head_count_kv", UINT32, kv_heads), ("llama.rope.dimension_count", UINT32, width // heads),
+        ("llama.attention.layer_norm_rms_epsilon", FLOAT32, 1e-5), ("llama.vocab_size", UINT32, len(TOKENS)),
+        ("tokenizer.ggml.model", STRING, "llama"), ("tokenizer.ggml.tokens", (ARRAY, STRING), TOKENS),
+        ("tokenizer.ggml.scores", (ARRAY, FLOAT32), [0.0] * len(TOKENS)),
+        ("tokenizer.ggml.token_type", (ARRAY, INT32), [UNKNOWN, CONTROL, CONTROL] + [BYTE] * 256),
+        ("tokenizer.ggml.bos_token_id", UINT32, 1), ("tokenizer.ggml.eos_token_id", UINT32, 2),
+        ("tokenizer.ggml.unknown_token_id", UINT32, 0),
+    ]
+
+
+def tensors(sizes):
     """Name and shape (rows, columns) of every tensor; one without columns is a norm."""
-    yield from (("token_embd.weight", (len(TOKENS), WIDTH)), ("output_norm.weight", (WIDTH,)), ("output.weight", (len(TOKENS), WIDTH)))
-    of_kv = WIDTH * KV_HEADS // HEADS
+    width, hidden, heads, kv_heads = sizes
+    yield from (("token_embd.weight", (len(TOKENS), width)), ("output_norm.weight", (width,)), ("output.weight", (len(TOKENS), width)))
+    of_kv = width * kv_heads // heads
     for layer in range(LAYERS):
-        for name, shape in (("attn_norm", (WIDTH,)), ("attn_q", (WIDTH, WIDTH)), ("attn_k", (of_kv, WIDTH)), ("attn_v", (of_kv, WIDTH)),
-                            ("attn_output", (WIDTH, WIDTH)), ("ffn_norm", (WIDTH,)), ("ffn_gate", (HIDDEN, WIDTH)),
-                            ("ffn_up", (HIDDEN, WIDTH)), ("ffn_down", (WIDTH, HIDDEN))):
+        for name, shape in (("attn_norm", (width,)), ("attn_q", (width, width)), ("attn_k", (of_kv, width)), ("attn_v", (of_kv, width)),
+                            ("attn_output", (width, width)), ("ffn_norm", (width,)), ("ffn_gate", (hidden, width)),
+                            ("ffn_up", (hidden, width)), ("ffn_down", (width, hidden))):
             yield f"blk.{layer}.{name}.weight", shape
 
 
@@ -50,10 +58,10 @@ def padded(data):
     return data + bytes(-len(data) % 32)
 
 
-def main(path):
-    rng, shapes = random.Random(0), list(tensors())
-    head = b"GGUF" + struct.pack("<IQQ", 3, len(shapes), len(KEYS))
-    for key, kind, given in KEYS:
+def main(path, sizes=SIZES):
+    rng, shapes, described = random.Random(0), list(tensors(sizes)), keys(sizes)
+    head = b"GGUF" + struct.pack("<IQQ", 3, len(shapes), len(described))
+    for key, kind, given in described:
         head += value(STRING, key) + struct.pack("<I", kind[0] if isinstance(kind, tuple) else kind) + value(kind, given)
     data = b""
     for name, shape in shapes:

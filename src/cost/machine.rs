@@ -147,6 +147,11 @@ pub struct Machine<T> {
 }
 
 impl<T> Machine<T> {
+    /// The rules of its scheduler, where the closed form follows them.
+    pub fn formula_policy(&self) -> Option<StepPolicy> {
+        self.policy.and_then(StepPolicy::in_formulas)
+    }
+
     /// The machine with the weight format of a phase.
     #[inline(always)]
     pub fn of(&self, phase: Phase) -> &Machine<T> {

@@ -23,6 +23,7 @@ use crate::serving::terms::{Lengths, WorkloadTerms};
 use crate::spec::error::Error;
 use crate::spec::offload::Offload;
 use crate::spec::role::Role;
+use crate::spec::runtime::SchedulerPolicy;
 use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
 use crate::traffic::draft::DraftSettings;
@@ -47,8 +48,8 @@ pub struct PricedPlan {
     pub(crate) clients: u64,
     /// Whether later prompts use the cached tokens of earlier ones.
     pub(crate) caches_prefixes: bool,
-    /// By pool: its role and its replicas.
-    pools: Vec<(Role, u64)>,
+    /// By pool: its role, its replicas, and the requests that each has at the same time.
+    pools: Vec<(Role, u64, u64)>,
     /// Its pools, the steps of each on its own.
     clocks: PlanClock,
     limits: [Option<f64>; 2],
@@ -121,7 +122,7 @@ impl PricedPlan {
         let clocks = PlanClock { pools: each.collect(), kv_tier: tier_of_caches(&candidate.pools, &machine) };
         let clients = candidate.pools.iter().map(|pool| pool.replicas.saturating_mul(pool.concurrency)).sum();
         Ok(PricedPlan {
-            pools: candidate.pools.iter().map(|pool| (pool.role, pool.replicas)).collect(),
+            pools: candidate.pools.iter().map(|pool| (pool.role, pool.replicas, pool.concurrency)).collect(),
             clients: problem.traffic.requests().unwrap_or(clients),
             caches_prefixes: resolved.runtime.memory.shared_prefixes.is_some(),
             limits: [problem.limits.ttft, problem.limits.tpot],
@@ -159,13 +160,14 @@ impl PricedPlan {
                 "simulate another plan, e.g. with --runtime vllm, or use `estimate`, whose formulas cover it";
             Error::new("plan", what, expected, fix)
         };
-        let pool = |((role, replicas), clock): (&(Role, u64), &InstanceClock)| {
+        let pool = |((role, replicas, concurrency), clock): (&(Role, u64, u64), &InstanceClock)| {
             let phase = if *role == Role::Prefill { Phase::Prefill } else { Phase::Decode };
-            let inputs = SchedulerInputs::of((&clock.instance, phase), &clock.machine, clock.streamed);
+            let of = (&*clock.instance, phase);
+            let inputs = SchedulerInputs::of(of, &clock.machine, clock.streamed, *concurrency);
             let inputs = inputs.ok_or_else(|| {
                 not(
                     "a runtime whose scheduler is not simulated",
-                    "a runtime with a `policy` in its file: vllm, sglang, trtllm",
+                    "a runtime with a `policy` in its file: vllm, sglang, trtllm, llama.cpp",
                 )
             })?;
             let draft = clock.instance.draft.as_ref().zip(clock.terms.acceptance);
@@ -173,6 +175,9 @@ impl PricedPlan {
                 tokens: tokens(draft.tokens),
                 acceptance: acceptance.value(),
             });
+            if draft.is_some() && inputs.policy.like == SchedulerPolicy::Llamacpp {
+                return Err(not("speculative decoding of llama.cpp", "a plan without a draft"));
+            }
             let inputs = SchedulerInputs { caches_prefixes: self.caches_prefixes, draft, ..inputs };
             let (ranks, scheduler) = (inputs.ranks as usize, inputs.settings());
             Ok(PoolSettings { role: *role, replicas: *replicas as usize, ranks, scheduler })

@@ -188,7 +188,7 @@ fn bound(problem: &Problem, machine: &Machine<Qty<f64>>, work: &RequestWork) -> 
     let later = problem.workload.lengths.osl as f64 - 1.0;
     // A prefill may delay decode by only a part of its time.
     let delays = machine.chip.prefill_interference.value().min(1.0);
-    let joined = machine.policy.is_some_and(|policy| policy.like.joins_prompts());
+    let joined = machine.formula_policy().is_some_and(|policy| policy.like.joins_prompts());
     let computing =
         work.sum(|one| one.computing, if joined { delays * faster(machine) } else { delays }, later);
     let moving = work.sum(|one| one.moving, delays, later);

@@ -10,13 +10,14 @@ use crate::serving::disaggregated::prompt_transfer;
 use crate::serving::instance::Instance;
 use crate::serving::iteration::offloaded;
 use crate::serving::mixed::{RankLoad, rank_step};
-use crate::serving::residency::CachedSequences;
+use crate::serving::residency::{CachedSequences, cache_per_sequence};
 use crate::serving::stage_memory::InstanceMemory;
 use crate::serving::step::StepTime;
 use crate::serving::terms::WorkloadTerms;
 use crate::spec::runtime::{SchedulerPolicy, StepPolicy};
 use crate::traffic::draft::DraftSettings;
 use crate::traffic::engine::SchedulerSettings;
+use crate::traffic::llamacpp::{HostPromptSettings, LlamacppSettings};
 use crate::traffic::sglang::{SglangPolicy, SglangSettings};
 use crate::traffic::step_load::{DeploymentClock, StepClock, StepLoad};
 use crate::traffic::trtllm::{TrtllmCapacity, TrtllmSettings};
@@ -35,6 +36,10 @@ pub struct SchedulerInputs {
     pub step_tokens: u32,
     /// Requests that run at a time, where the runtime fixes their number.
     pub max_sequences: Option<u32>,
+    /// Requests of a rank at a time for which the plan starts its server.
+    pub started_for: u32,
+    /// Bytes of a token in the KV caches of all devices.
+    pub token_bytes: u64,
     /// Attention ranks of a replica.
     pub ranks: u64,
     /// Tokens of a request, at most, where the model has such a limit.
@@ -46,19 +51,24 @@ pub struct SchedulerInputs {
 }
 
 impl SchedulerInputs {
-    /// Those of an instance that holds the caches of this phase, without a prefix cache or a draft, with `spilled` bytes of a device
-    /// in host memory; `None` where its scheduler is not simulated.
+    /// Those of an instance that holds the caches of this phase, without a prefix cache or a draft, with `spilled` bytes
+    /// of a device in host memory, started for `concurrency` requests at a time; `None` where its scheduler is not
+    /// simulated.
     pub fn of(
         (instance, phase): (&Instance, Phase),
         machine: &Machine<Qty<f64>>,
         spilled: Option<Qty<f64>>,
+        concurrency: u64,
     ) -> Option<SchedulerInputs> {
+        let one = cache_per_sequence(&Plain, instance, phase, Qty::from(1.0), machine);
         Some(SchedulerInputs {
             policy: machine.policy?,
             rank_tokens: tokens(cache_tokens((instance, phase), machine, spilled)),
             block_tokens: machine.chip.block_tokens.value() as u32,
             step_tokens: machine.of(Phase::Prefill).chip.max_batched_tokens.value() as u32,
             max_sequences: machine.max_sequences.map(|most| most.value() as u32),
+            started_for: tokens(concurrency.div_ceil(instance.plan.dp.max(1)).max(1)),
+            token_bytes: (one.value() * instance.plan.devices() as f64) as u64,
             ranks: instance.plan.dp,
             max_context: instance.max_context,
             caches_prefixes: false,
@@ -72,6 +82,7 @@ impl SchedulerInputs {
             SchedulerPolicy::Vllm => SchedulerSettings::Vllm(self.vllm()),
             SchedulerPolicy::Sglang => SchedulerSettings::Sglang(self.sglang()),
             SchedulerPolicy::Trtllm => SchedulerSettings::Trtllm(self.trtllm()),
+            SchedulerPolicy::Llamacpp => SchedulerSettings::Llamacpp(self.llamacpp()),
         }
     }
 
@@ -143,6 +154,28 @@ impl SchedulerInputs {
             wait_steps: 0,
             wait_tokens_ratio: 0.0,
             draft: self.draft,
+        }
+    }
+
+    /// Settings that the plan leaves open are the server's defaults: hardware/options/llama.cpp-0c1e570.json. The command
+    /// of a plan states the slots and the context, so that each slot has a KV cache of its own.
+    fn llamacpp(&self) -> LlamacppSettings {
+        let slots = self.max_sequences.unwrap_or(self.started_for).max(1);
+        LlamacppSettings {
+            slots,
+            batch_tokens: self.step_tokens.max(1),
+            // A slot does not pass the model's window (`n_ctx_slot`).
+            context_tokens: (self.rank_tokens / slots).min(self.max_context.map_or(u32::MAX, tokens)),
+            unified: false,
+            joined: true,
+            prefix_caching: true,
+            similarity: 0.1,
+            host_prompts: Some(HostPromptSettings {
+                bytes: Some(8192 << 20),
+                prompt_bytes: 0,
+                token_bytes: self.token_bytes,
+                idle_slots: true,
+            }),
         }
     }
 }

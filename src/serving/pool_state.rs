@@ -56,7 +56,9 @@ impl<N: Num> PoolState<'_, Qty<N>> {
     fn joins_prompts(&self) -> bool {
         let Pool { instance, load, .. } = *self.pool;
         let plain = load.offload == Offload::Nothing && instance.draft.is_none();
-        plain && is_joined(instance) && self.machine.policy.is_some_and(|policy| policy.like.joins_prompts())
+        plain
+            && is_joined(instance)
+            && self.machine.formula_policy().is_some_and(|policy| policy.like.joins_prompts())
     }
 
     /// The cycles of `round` that have prompts in them; `None` where prompts have steps of their own.
@@ -173,7 +175,7 @@ impl<N: Num> PoolState<'_, Qty<N>> {
     /// Wait of a random arrival: half of the running step (renewal theory: Cox 1962), and the next one where the scheduler
     /// has made that up already.
     fn random_wait(&self) -> Qty<N> {
-        let steps = self.machine.policy.map_or(self.machine.chip.step_wait, |policy| {
+        let steps = self.machine.formula_policy().map_or(self.machine.chip.step_wait, |policy| {
             let ahead = if policy.asynchronous { 1.0 } else { 0.0 };
             Qty::from(0.5 + ahead)
         });

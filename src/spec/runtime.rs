@@ -260,11 +260,19 @@ impl StatedPolicy {
     }
 }
 
+impl StepPolicy {
+    /// The rules that the closed form follows. Its waits of llama.cpp are borrowed ones, from before its scheduler was
+    /// simulated, and no run of its server under load is published that tells them from others.
+    pub fn in_formulas(self) -> Option<StepPolicy> {
+        Some(self).filter(|policy| policy.like != SchedulerPolicy::Llamacpp)
+    }
+}
+
 impl SchedulerPolicy {
     /// Whether prompts join the steps of requests that decode; else they have steps of their own.
     pub fn joins_prompts(self) -> bool {
         match self {
-            SchedulerPolicy::Vllm | SchedulerPolicy::Trtllm => true,
+            SchedulerPolicy::Vllm | SchedulerPolicy::Trtllm | SchedulerPolicy::Llamacpp => true,
             SchedulerPolicy::Sglang => false,
         }
     }
@@ -280,6 +288,8 @@ pub enum SchedulerPolicy {
     Sglang,
     /// A request starts when there is memory for all of it, and joins the steps of those that decode.
     Trtllm,
+    /// A request has a slot with memory of its own, and joins the steps of those that decode.
+    Llamacpp,
 }
 
 /// Memory other than weights and KV cache.

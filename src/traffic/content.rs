@@ -9,6 +9,26 @@ pub struct TokenRun {
     pub tokens: u32,
 }
 
+/// Tokens that two sequences have in common from their first on.
+pub fn common_prefix(one: &[TokenRun], other: &[TokenRun]) -> u32 {
+    let (mut at, mut offsets, mut common) = ([0, 0], [0, 0], 0);
+    while let (Some(a), Some(b)) = (one.get(at[0]), other.get(at[1])) {
+        let left = [a.tokens - offsets[0], b.tokens - offsets[1]];
+        let shared = left[0].min(left[1]);
+        if shared > 0 && (a.id, offsets[0]) != (b.id, offsets[1]) {
+            break;
+        }
+        common += shared;
+        for side in [0, 1] {
+            offsets[side] += shared;
+            if left[side] == shared {
+                (at[side], offsets[side]) = (at[side] + 1, 0);
+            }
+        }
+    }
+    common
+}
+
 /// Seed of the chains of hashes.
 const ROOT: u64 = 0x9e37_79b9_7f4a_7c15;
 
@@ -78,6 +98,21 @@ mod tests {
         assert_eq!(chain(&[(1, 40), (2, 30), (9, 100)], 16)[..4], one[..]);
         // The same tokens at another place are other blocks.
         assert!(chain(&[(2, 16), (1, 40)], 16).iter().all(|hash| !one.contains(hash)));
+    }
+
+    #[test]
+    fn common_tokens_are_those_before_the_first_that_differs() {
+        let common = |one: &[(u64, u32)], other: &[(u64, u32)]| {
+            let runs = |of: &[(u64, u32)]| -> Vec<TokenRun> {
+                of.iter().map(|&(id, tokens)| TokenRun { id, tokens }).collect()
+            };
+            [common_prefix(&runs(one), &runs(other)), common_prefix(&runs(other), &runs(one))]
+        };
+        assert_eq!(common(&[(1, 40), (2, 30)], &[(1, 40), (2, 30)]), [70, 70]);
+        assert_eq!(common(&[(1, 40), (2, 30)], &[(1, 40), (3, 30)]), [40, 40]);
+        assert_eq!(common(&[(1, 40), (2, 30)], &[(1, 20), (2, 30)]), [20, 20]);
+        assert_eq!(common(&[(1, 40), (7, 0), (2, 30)], &[(7, 0), (1, 40), (2, 10)]), [50, 50]);
+        assert_eq!(common(&[], &[(1, 20)]), [0, 0]);
     }
 
     #[test]

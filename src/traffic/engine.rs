@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::content::TokenRun;
 use super::draft::DraftSettings;
+use super::llamacpp::{LlamacppEngine, LlamacppSettings};
 use super::sglang::{SglangEngine, SglangSettings};
 use super::step_load::StepLoad;
 use super::trtllm::{TrtllmEngine, TrtllmSettings};
@@ -45,6 +46,8 @@ pub enum EngineEvent {
     FirstToken,
     /// Its last token.
     Finished,
+    /// An error in place of its next token: there is no memory for it, and no other request gives it up.
+    Failed,
 }
 
 /// Hears of events, with the number of the request.
@@ -114,6 +117,8 @@ pub enum SchedulerSettings {
     Sglang(SglangSettings),
     /// TensorRT-LLM's.
     Trtllm(TrtllmSettings),
+    /// That of llama.cpp's server.
+    Llamacpp(LlamacppSettings),
 }
 
 impl SchedulerSettings {
@@ -123,6 +128,7 @@ impl SchedulerSettings {
             SchedulerSettings::Vllm(settings) => Box::new(VllmEngine::new(settings.clone())),
             SchedulerSettings::Sglang(settings) => Box::new(SglangEngine::new(settings.clone())),
             SchedulerSettings::Trtllm(settings) => Box::new(TrtllmEngine::new(settings.clone())),
+            SchedulerSettings::Llamacpp(settings) => Box::new(LlamacppEngine::new(settings.clone())),
         }
     }
 
@@ -133,6 +139,7 @@ impl SchedulerSettings {
             SchedulerSettings::Sglang(settings) => settings.page_tokens,
             SchedulerSettings::Trtllm(settings) if settings.partial_reuse => 1,
             SchedulerSettings::Trtllm(settings) => settings.block_tokens,
+            SchedulerSettings::Llamacpp(_) => 1,
         }
     }
 
@@ -148,6 +155,7 @@ impl SchedulerSettings {
             SchedulerSettings::Vllm(settings) => settings.draft,
             SchedulerSettings::Sglang(settings) => settings.draft,
             SchedulerSettings::Trtllm(settings) => settings.draft,
+            SchedulerSettings::Llamacpp(_) => None,
         }
     }
 
@@ -157,6 +165,7 @@ impl SchedulerSettings {
             SchedulerSettings::Vllm(settings) => settings.asynchronous,
             SchedulerSettings::Sglang(settings) => settings.overlap,
             SchedulerSettings::Trtllm(settings) => settings.overlap,
+            SchedulerSettings::Llamacpp(_) => false,
         }
     }
 }

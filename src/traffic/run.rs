@@ -44,7 +44,7 @@ impl From<PoolSettings> for DeploymentSettings {
 pub struct RunTotals {
     /// Requests that were answered.
     pub answered: u64,
-    /// Requests that no cache holds.
+    /// Requests that no cache holds, or that got an error in place of an answer.
     pub refused: u64,
     pub preemptions: u64,
     /// Steps of all replicas.
@@ -94,6 +94,8 @@ enum RunEvent {
     /// A worker that decodes gave a request the memory of this many tokens that was reserved for it.
     Placed(usize, u64),
     Answered(RequestRecord),
+    /// It got an error.
+    Failed(u64, f64),
 }
 
 /// The requests of a run that are not answered, and its totals.
@@ -287,6 +289,11 @@ impl<'a, C: DeploymentClock> Run<'a, C> {
                     record(&one);
                     self.send_waiting(one.last_token_s);
                 }
+                RunEvent::Failed(id, time_s) => {
+                    self.ledger.totals.refused += 1;
+                    source.refused(id, time_s);
+                    self.send_waiting(time_s);
+                }
             }
         }
         self.ledger.events = events;
@@ -442,7 +449,14 @@ impl RunLedger {
                 self.events.push(RunEvent::Prefilled(id, time_s));
             }
             EngineEvent::Finished => self.finished(id, time_s),
+            EngineEvent::Failed => self.failed(id, time_s),
         }
+    }
+
+    fn failed(&mut self, id: u64, time_s: f64) {
+        let Some(mut one) = self.running.remove(&id) else { return };
+        self.router.left(&mut one.route);
+        self.events.push(RunEvent::Failed(id, time_s));
     }
 
     fn finished(&mut self, id: u64, time_s: f64) {

@@ -124,6 +124,13 @@ fn settings(scheduler: &SchedulerSettings) -> String {
             of.blocks,
             count(u64::from(of.block_tokens), "token")
         ),
+        SchedulerSettings::Llamacpp(of) => format!(
+            "{} a batch, {} with {} of KV cache {}",
+            count(u64::from(of.batch_tokens), "token"),
+            count(u64::from(of.slots), "slot"),
+            count(u64::from(of.context_tokens), "token"),
+            if of.unified { "together" } else { "each" }
+        ),
         SchedulerSettings::Sglang(of) => format!(
             "{} of prompts a step{}, at most {} at a time, {} of KV cache in pages of {}",
             count(u64::from(of.chunk_tokens.unwrap_or(of.prefill_tokens)), "new token"),

@@ -29,7 +29,9 @@ pub(super) fn closed_loop(row: &MeasuredRow, ready: &PreparedRow) -> Option<Meas
     if deployed.timed_separately || instance.draft.is_some() || instance.hosted.is_some() {
         return None;
     }
-    let inputs = SchedulerInputs::of((instance, Phase::Decode), &machine, None)?;
+    let inputs = SchedulerInputs::of((instance, Phase::Decode), &machine, None, pool.concurrency)?;
+    // The closed form of llama.cpp does not follow its scheduler.
+    inputs.policy.in_formulas()?;
     // Requests of equal lengths keep the order in which the first wave came in, and that follows from the token budget.
     // TensorRT-LLM has no usual one: planners set it for each plan, and the tables do not state it.
     if row.equal_lengths && inputs.policy.like == SchedulerPolicy::Trtllm {

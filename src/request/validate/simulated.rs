@@ -56,7 +56,7 @@ impl SimulatedRow {
     ) -> Result<SimulatedRow, String> {
         let (pool, instance) = (&deployed.pools[0], &deployed.instances[0]);
         let machine = problem.formats[0].plain().clone();
-        let inputs = SchedulerInputs::of((instance, Phase::Decode), &machine, None)
+        let inputs = SchedulerInputs::of((instance, Phase::Decode), &machine, None, pool.concurrency)
             .ok_or("rate: the scheduler of this runtime is not simulated")?;
         let inputs = SchedulerInputs { caches_prefixes, ..inputs };
         let sent = traffic.requests.unwrap_or(REQUESTS_SENT);
