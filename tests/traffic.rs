@@ -10,6 +10,7 @@ use mantile::spec::role::Role;
 use mantile::spec::scenario::Scenario;
 use mantile::traffic::content::TokenRun;
 use mantile::traffic::engine::{EngineEvent, EngineRequest, SchedulerSettings};
+use mantile::traffic::operation::OperationSettings;
 use mantile::traffic::outcome::RequestRecord;
 use mantile::traffic::router::RoutePolicy;
 use mantile::traffic::run::{DeploymentSettings, PoolSettings, RunTotals, run};
@@ -101,7 +102,7 @@ pub fn records(
     (totals, all)
 }
 
-fn settings() -> impl Strategy<Value = VllmSettings> {
+pub fn settings() -> impl Strategy<Value = VllmSettings> {
     let sizes = (select(vec![64u32, 300, 2048, 8192]), select(vec![1u32, 3, 16, 256]), 1500u32..20_000);
     let flags = (any::<bool>(), any::<bool>(), select(vec![None, Some(100)]), 0u32..40, any::<bool>());
     (sizes, flags, select(vec![1u32, 16, 32])).prop_map(|((budget, most, tokens), flags, block)| {
@@ -120,7 +121,7 @@ fn settings() -> impl Strategy<Value = VllmSettings> {
     })
 }
 
-fn trtllm_settings() -> impl Strategy<Value = TrtllmSettings> {
+pub fn trtllm_settings() -> impl Strategy<Value = TrtllmSettings> {
     let sizes = (select(vec![128u32, 300, 2048, 8192]), select(vec![1u32, 3, 16, 256]), 1500u32..20_000);
     let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
     let waits = (select(vec![0u32, 0, 5]), select(vec![0.0, 0.5]));
@@ -146,7 +147,7 @@ fn trtllm_settings() -> impl Strategy<Value = TrtllmSettings> {
     )
 }
 
-fn sglang_settings() -> impl Strategy<Value = SglangSettings> {
+pub fn sglang_settings() -> impl Strategy<Value = SglangSettings> {
     let sizes = (select(vec![None, Some(128u32), Some(2048)]), select(vec![2u32, 16, 256]), 1500u32..20_000);
     let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
     (sizes, flags, select(vec![1u32, 16])).prop_map(|((chunk, most, tokens), flags, page)| SglangSettings {
@@ -164,7 +165,7 @@ fn sglang_settings() -> impl Strategy<Value = SglangSettings> {
 }
 
 /// Steps as above; caches take their time from one pool to another.
-struct Clocks;
+pub struct Clocks;
 
 const LATENCY_S: f64 = 2e-3;
 
@@ -174,7 +175,7 @@ impl StepClock for Clocks {
     }
 }
 
-struct SplitClocks(Clocks);
+pub struct SplitClocks(pub Clocks);
 
 impl DeploymentClock for SplitClocks {
     type Steps = Clocks;
@@ -189,7 +190,7 @@ impl DeploymentClock for SplitClocks {
 }
 
 /// Workers that prefill, and workers that decode, with the same scheduler; or both, next to replicas that do all.
-fn split_deployments() -> impl Strategy<Value = DeploymentSettings> {
+pub fn split_deployments() -> impl Strategy<Value = DeploymentSettings> {
     let scheduler = prop_oneof![
         settings().prop_map(SchedulerSettings::Vllm),
         trtllm_settings().prop_map(SchedulerSettings::Trtllm),
@@ -200,7 +201,12 @@ fn split_deployments() -> impl Strategy<Value = DeploymentSettings> {
         let pool = |role, replicas| PoolSettings { role, replicas, ranks, scheduler: scheduler.clone() };
         let pools = [(Role::Prefill, prefill), (Role::Aggregated, both), (Role::Decode, decode)];
         let pools = pools.into_iter().filter(|(_, replicas)| *replicas > 0);
-        DeploymentSettings { pools: pools.map(|(role, n)| pool(role, n)).collect(), router, seed: 3 }
+        DeploymentSettings {
+            pools: pools.map(|(role, n)| pool(role, n)).collect(),
+            router,
+            seed: 3,
+            operation: OperationSettings::default(),
+        }
     })
 }
 
@@ -238,7 +244,7 @@ pub fn lengths(most: u32) -> impl Strategy<Value = LengthDistribution> {
     ]
 }
 
-fn traffic() -> impl Strategy<Value = DrawnTraffic> {
+pub fn traffic() -> impl Strategy<Value = DrawnTraffic> {
     let arrivals = arrivals(vec![0.0, 0.5, 1.0, 2.5], 60);
     (arrivals, 20u64..150, lengths(900), lengths(200), 0u32..300, 1u64..5, 0u64..20, any::<u64>()).prop_map(
         |(arrivals, requests, prompt, output, prefix, prefix_groups, distinct_prompts, seed)| DrawnTraffic {
