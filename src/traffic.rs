@@ -9,7 +9,6 @@ pub mod block_tree;
 pub mod content;
 mod due;
 pub mod engine;
-pub mod fault;
 pub mod handover;
 pub mod operation;
 pub mod outcome;

@@ -1,27 +1,36 @@
 //! Laws of operation: clients that give up, replicas that fail, and replicas that come and go lose nothing.
 
 use fastrand::Rng;
+use mantile::report::simulate::SimulateReport;
+use mantile::request::UNCONTROLLED;
+use mantile::request::simulate::{SimulateRequest, SimulatedTraffic, simulate};
+use mantile::request::simulated_operation::SimulatedOperation;
+use mantile::spec::degree::Degrees;
+use mantile::spec::deployment::Deployment;
+use mantile::spec::error::Error;
 use mantile::spec::role::Role;
+use mantile::spec::scenario::Scenario;
 use mantile::traffic::content::TokenRun;
 use mantile::traffic::engine::{EngineEvent, EngineRequest, SchedulerSettings};
-use mantile::traffic::fault::FaultTimes;
-use mantile::traffic::operation::OperationSettings;
+use mantile::traffic::operation::{FaultTimes, OperationSettings};
 use mantile::traffic::outcome::{Distribution, RequestRecord};
 use mantile::traffic::run::{DeploymentSettings, PoolSettings};
 use mantile::traffic::scaler::{ScaleSignal, ScalerSettings};
+use mantile::traffic::session::DrawnSessions;
+use mantile::traffic::sglang::SglangSettings;
 use mantile::traffic::source::{
     Arrival, Arrivals, DrawnTraffic, LengthDistribution, RequestSource, replayed,
 };
-use mantile::traffic::sglang::SglangSettings;
 use mantile::traffic::step_load::StepLoad;
 use mantile::traffic::trtllm::TrtllmSettings;
 use mantile::traffic::vllm::VllmSettings;
 use proptest::prelude::*;
 use proptest::sample::select;
 
+use crate::doors::catalog;
 use crate::traffic::{
-    AMPLE, AMPLE_SGLANG, AMPLE_TRTLLM, Clocks, SplitClocks, clock, equal_replicas, pool, records,
-    sglang_settings, split_deployments, settings, traffic, trtllm_settings,
+    AMPLE, AMPLE_SGLANG, AMPLE_TRTLLM, Clocks, SplitClocks, clock, equal_replicas, pool, records, settings,
+    sglang_settings, split_deployments, traffic, trtllm_settings,
 };
 
 fn any_scheduler() -> impl Strategy<Value = SchedulerSettings> {
@@ -41,11 +50,8 @@ fn faults(replicas: usize) -> impl Strategy<Value = FaultTimes> {
 }
 
 fn scalers() -> impl Strategy<Value = ScalerSettings> {
-    let signals = select(vec![
-        (ScaleSignal::Queue, 2.0),
-        (ScaleSignal::Requests, 6.0),
-        (ScaleSignal::KvCache, 0.4),
-    ]);
+    let signals =
+        select(vec![(ScaleSignal::Queue, 2.0), (ScaleSignal::Requests, 6.0), (ScaleSignal::KvCache, 0.4)]);
     (signals, 1usize..3, 0usize..4, 0.2f64..3.0, 0.0f64..10.0).prop_map(
         |((signal, target), least, more, interval_s, scale_down_s)| ScalerSettings {
             signal,
@@ -67,7 +73,7 @@ fn of_clients(client_timeout_s: f64) -> OperationSettings {
 }
 
 fn of_faults(faults: FaultTimes, startup_s: f64) -> OperationSettings {
-    OperationSettings { faults: Some(faults), startup_s, ..OperationSettings::default() }
+    OperationSettings { faults: Some(faults), startup_s, retries: 5, ..OperationSettings::default() }
 }
 
 fn of_scaler(scaler: ScalerSettings, startup_s: f64) -> OperationSettings {
@@ -100,6 +106,8 @@ proptest! {
             prop_assert!(times.is_sorted(), "{times:?}");
         }
         prop_assert!(totals.aborted > 0 || totals.wasted == 0);
+        // A request takes part in no step after the next ones that follow its end.
+        prop_assert!(totals.generated <= totals.output_tokens + totals.wasted + 3 * totals.aborted + totals.answered);
         let again = records(&deployment, RequestSource::new(traffic), &clocks);
         prop_assert_eq!(again.1, all);
     }
@@ -154,10 +162,15 @@ proptest! {
         let deployment = operated(deployment, operation);
         let clocks = SplitClocks(Clocks);
         let (totals, all) = records(&deployment, RequestSource::new(traffic.clone()), &clocks);
-        prop_assert_eq!(totals.answered + totals.refused + totals.aborted, traffic.requests);
+        let unanswered = totals.aborted + totals.failed;
+        prop_assert_eq!(totals.answered + totals.refused + unanswered, traffic.requests);
+        prop_assert_eq!(totals.unanswered.len() as u64, unanswered);
         prop_assert!(answered_once(&all) && all.len() as u64 == totals.answered);
+        prop_assert!(all.iter().all(|one| !totals.unanswered.contains(&one.id) && one.retries <= 5));
+        // One that fails was lost once more than it was sent again.
         let retries: u64 = all.iter().map(|one| u64::from(one.retries)).sum();
-        prop_assert!(retries <= totals.lost && (timeout_s.is_some() || retries == totals.lost));
+        let lost = retries + 6 * totals.failed;
+        prop_assert!(lost <= totals.lost && (timeout_s.is_some() || lost == totals.lost));
         prop_assert!(totals.faults > 0 || totals.lost == 0);
         for one in &all {
             let times = [one.arrived_s, one.admitted_s, one.first_token_s, one.last_token_s];
@@ -175,7 +188,7 @@ proptest! {
         mean_s in select(vec![None, Some(10.0)])
     ) {
         let faults = mean_s.map(|mean_s| FaultTimes::Drawn { mean_s });
-        let operation = OperationSettings { faults, ..of_scaler(scaler.clone(), startup_s) };
+        let operation = OperationSettings { faults, retries: u32::MAX, ..of_scaler(scaler.clone(), startup_s) };
         let deployment = operated(equal_replicas(scheduler, scaler.least, 1), operation);
         let (totals, all) = records(&deployment, RequestSource::new(traffic.clone()), &clock);
         prop_assert_eq!(totals.answered + totals.refused, traffic.requests);
@@ -271,16 +284,8 @@ fn tenths(_: &[StepLoad]) -> f64 {
 fn a_client_that_gives_up_leaves_its_slot_to_the_next() {
     let one_slot = [
         SchedulerSettings::Vllm(VllmSettings { max_sequences: 1, ..AMPLE }),
-        SchedulerSettings::Sglang(SglangSettings {
-            max_requests: 1,
-            overlap: false,
-            ..AMPLE_SGLANG
-        }),
-        SchedulerSettings::Trtllm(TrtllmSettings {
-            max_requests: 1,
-            overlap: false,
-            ..AMPLE_TRTLLM
-        }),
+        SchedulerSettings::Sglang(SglangSettings { max_requests: 1, overlap: false, ..AMPLE_SGLANG }),
+        SchedulerSettings::Trtllm(TrtllmSettings { max_requests: 1, overlap: false, ..AMPLE_TRTLLM }),
     ];
     for scheduler in one_slot {
         // The first takes 10 s and is given up at 2 s; the second takes half a second from then on.
@@ -304,7 +309,10 @@ fn a_lost_request_is_computed_anew_on_the_replica_that_comes_back() {
     // Both wait for the replica, which serves again at 2.55 s; the second one joins the second step.
     let ends: Vec<f64> = all.iter().map(|one| one.last_token_s).collect();
     assert!((ends[0] - 2.95).abs() < 1e-9 && (ends[1] - 3.55).abs() < 1e-9, "{ends:?}");
-    assert_eq!(all.iter().map(|one| (one.retries, one.in_recovery)).collect::<Vec<_>>(), [(0, true), (1, false)]);
+    assert_eq!(
+        all.iter().map(|one| (one.retries, one.in_recovery)).collect::<Vec<_>>(),
+        [(0, true), (1, false)]
+    );
 }
 
 #[test]
@@ -316,6 +324,48 @@ fn a_lost_request_goes_to_another_replica_at_once() {
     let ends: Vec<(u64, f64)> = all.iter().map(|one| (one.id, one.last_token_s)).collect();
     // It is seen when the sixth step of the other replica ends.
     assert!((ends[0].1 - 1.0).abs() < 1e-9 && (ends[1].1 - 1.6).abs() < 1e-9, "{ends:?}");
+}
+
+#[test]
+fn a_request_fails_that_is_lost_too_often() {
+    let faults = FaultTimes::At { times_s: vec![0.55, 3.0, 5.5], replica: 0 };
+    let operation = OperationSettings { retries: 1, ..of_faults(faults, 2.0) };
+    let settings = operated(pool(AMPLE, 1, 1), operation);
+    let (totals, all) = records(&settings, replayed(vec![arrival(0, 0.0, 10), arrival(1, 4.0, 10)]), &tenths);
+    // The first is lost at 0.55 s and, on the replica that serves again from 2.55 s on, at 3 s; the second at 5.5 s.
+    assert_eq!((totals.failed, totals.lost, totals.answered), (1, 3, 1));
+    assert_eq!(totals.unanswered, [0]);
+    assert!((all[0].last_token_s - 8.5).abs() < 1e-9, "{}", all[0].last_token_s);
+}
+
+/// A turn that is not answered ends its session; its client begins the next one.
+#[test]
+fn a_session_ends_with_the_turn_that_is_given_up() {
+    let sessions = DrawnSessions {
+        turns: 5.0,
+        turns_variation: 0.0,
+        new: LengthDistribution::Fixed(20),
+        think_s: 0.5,
+        think_variation: 0.0,
+    };
+    let traffic = DrawnTraffic {
+        arrivals: Arrivals::Clients(3),
+        requests: 400,
+        prompt: LengthDistribution::Fixed(50),
+        output: LengthDistribution::LogNormal { mean: 10.0, variation: 1.0 },
+        prefix: 0,
+        prefix_groups: 1,
+        distinct_prompts: 0,
+        sessions: Some(sessions),
+        seed: 5,
+    };
+    let settings = operated(pool(AMPLE, 1, 1), of_clients(2.0));
+    let (totals, _) = records(&settings, RequestSource::new(traffic), &tenths);
+    assert_eq!(totals.answered + totals.aborted, 400);
+    assert!(totals.aborted > 10);
+    assert_eq!((totals.sessions.given_up, totals.sessions.cut), (totals.aborted, 0));
+    // Of each session that has ended: five turns, or fewer and one that was given up.
+    assert!(totals.sessions.started > 400 / 5 + 3 && totals.sessions.started <= 400 / 5 + totals.aborted + 3);
 }
 
 /// Requests of a queue with several servers: arrivals at a rate, geometric outputs.
@@ -459,4 +509,91 @@ fn roles_have_their_own_faults() {
     // The worker that had computed the prompt has its cache, but for the last token.
     assert_eq!(totals.computed_prompt_tokens, 11);
     assert!(all[0].last_token_s > 1.55 + 1.8);
+}
+
+/// A small plan under a rate, operated like this.
+fn simulated(operation: SimulatedOperation) -> Result<SimulateReport, Error> {
+    let both = Degrees { tp: Some(1), ..Degrees::default() };
+    let scenario = Scenario {
+        model: Some("Qwen3-14B".into()),
+        hardware: Some("2xh100".into()),
+        rate: Some(6.0),
+        isl: Some(500),
+        osl: Some(100),
+        ttft: Some("5s".into()),
+        deployment: Some(Deployment { both, ..Deployment::default() }),
+        ..Scenario::default()
+    };
+    let traffic = SimulatedTraffic { requests: Some(600), ..SimulatedTraffic::default() };
+    simulate(catalog(), &SimulateRequest { scenario, traffic, operation }, &UNCONTROLLED)
+}
+
+#[test]
+fn an_answer_has_the_figures_of_its_operation() {
+    let plain = simulated(SimulatedOperation::default()).unwrap();
+    assert!(plain.operation.is_none() && plain.timeline.iter().all(|point| point.replicas.is_none()));
+    let [replicas] = &plain.pools[..] else { panic!("one pool") };
+    assert_eq!(replicas.replicas, 2);
+    let impatient =
+        simulated(SimulatedOperation { client_timeout: Some(1.2), ..SimulatedOperation::default() }).unwrap();
+    let of = impatient.operation.as_ref().unwrap();
+    assert!(of.aborted > 0 && of.wasted_tokens > 0);
+    assert!(impatient.goodput.unwrap() < 1.0 && plain.goodput == Some(1.0));
+    // Two replicas of one device each, for as long as the run.
+    let held = of.device_hours * 3600.0 / 2.0;
+    assert!((held / (600.0 / 6.0) - 1.0).abs() < 0.2, "{held}");
+    let cost = of.usd.unwrap() / of.device_hours;
+    assert!(cost > 0.0 && of.usd_per_mtok.unwrap() > 0.0);
+    let faulty = SimulatedOperation {
+        fault_at: vec![30.0],
+        startup_time: Some(40.0),
+        ..SimulatedOperation::default()
+    };
+    let faulty = simulated(faulty).unwrap().operation.unwrap();
+    let faults = faulty.faults.unwrap();
+    assert_eq!((faults.faults, faults.failed, faulty.aborted), (1, 0, 0));
+    assert!(faults.lost > 0 && (180..300).contains(&faults.in_recovery), "{}", faults.in_recovery);
+    assert!(faults.recovery[0].p95_ms >= faults.outside[0].p95_ms);
+    let scaled = SimulatedOperation {
+        autoscale: Some(ScaleSignal::Requests),
+        autoscale_target: Some(1e6),
+        max_replicas: Some(3),
+        scale_down_delay: Some(0.0),
+        startup_time: Some(40.0),
+        ..SimulatedOperation::default()
+    };
+    let scaled = simulated(scaled).unwrap();
+    let of = scaled.operation.as_ref().unwrap();
+    assert!(of.mean_replicas > 1.0 && of.mean_replicas < 1.5, "{}", of.mean_replicas);
+    assert_eq!(scaled.timeline.last().unwrap().replicas, Some(1));
+}
+
+#[test]
+fn an_operation_that_does_not_fit_is_refused_with_its_key() {
+    let plain = SimulatedOperation::default;
+    let faulty = || SimulatedOperation { fault_at: vec![1.0], startup_time: Some(1.0), ..plain() };
+    let scaled = || SimulatedOperation {
+        autoscale: Some(ScaleSignal::Queue),
+        autoscale_target: Some(1.0),
+        max_replicas: Some(3),
+        startup_time: Some(1.0),
+        ..plain()
+    };
+    for (operation, key) in [
+        (SimulatedOperation { startup_time: None, ..faulty() }, "startup_time"),
+        (SimulatedOperation { mtbf: Some(60.0), ..faulty() }, "mtbf"),
+        (SimulatedOperation { fault_replica: Some(2), ..faulty() }, "fault_replica"),
+        (SimulatedOperation { retries: Some(1), ..plain() }, "retries"),
+        (SimulatedOperation { startup_time: Some(1.0), ..plain() }, "startup_time"),
+        (SimulatedOperation { startup_time: None, ..scaled() }, "startup_time"),
+        (SimulatedOperation { autoscale_target: None, ..scaled() }, "autoscale_target"),
+        (SimulatedOperation { max_replicas: None, ..scaled() }, "max_replicas"),
+        (SimulatedOperation { max_replicas: Some(1), ..scaled() }, "max_replicas"),
+        (SimulatedOperation { min_replicas: Some(3), ..scaled() }, "max_replicas"),
+        (SimulatedOperation { autoscale: None, ..scaled() }, "autoscale_target"),
+        (SimulatedOperation { client_timeout: Some(0.0), ..plain() }, "client_timeout"),
+    ] {
+        let fault = simulated(operation).unwrap_err();
+        assert_eq!(fault.key, key, "{fault}");
+    }
 }

@@ -510,8 +510,8 @@ fn a_search_simulates_its_best_plans() {
         let deployment = Deployment { plan: Some(plan.notation.clone()), ..Deployment::default() };
         let planned = Scenario { deployment: Some(deployment), ..scenario.clone() };
         let traffic = SimulatedTraffic { requests: Some(check.requests), ..SimulatedTraffic::default() };
-        let alone =
-            simulate(catalog, &SimulateRequest { scenario: planned, traffic }, &UNCONTROLLED).unwrap();
+        let request = SimulateRequest { scenario: planned, traffic, ..SimulateRequest::default() };
+        let alone = simulate(catalog, &request, &UNCONTROLLED).unwrap();
         let ttft = alone.latencies.iter().find(|row| row.metric == "ttft").unwrap();
         let simulated = plan.simulated.as_ref().unwrap();
         assert_eq!(Some(simulated.ttft_ms), ttft.p95_ms);

@@ -55,12 +55,18 @@ pub struct RunTotals {
     pub refused: u64,
     /// Requests that their clients gave up.
     pub aborted: u64,
+    /// Requests that were lost in more faults than the router sends them again for.
+    pub failed: u64,
+    /// The numbers of the requests that were given up, or failed.
+    pub unanswered: Vec<u64>,
     /// Faults of replicas.
     pub faults: u64,
-    /// How often a request was lost in a fault; all are sent again.
+    /// How often a request was lost in a fault.
     pub lost: u64,
     /// Tokens of output of requests that were given up or lost, which no client has.
     pub wasted: u64,
+    /// When the run ended: with an answer, or with a request that was given up.
+    pub lasted_s: f64,
     /// Seconds that replicas were held, all of them together.
     pub replica_seconds: f64,
     pub preemptions: u64,
@@ -182,7 +188,7 @@ pub fn run(
             NextEvent::Step(replica, end_s) => {
                 run.step(replica);
                 run.watch(end_s);
-                run.look_after(end_s);
+                run.update_replicas(end_s);
             }
             NextEvent::Timer => run.timer(&mut source),
         }
@@ -192,6 +198,7 @@ pub fn run(
         }
     }
     run.ledger.totals.sessions = source.counts();
+    run.ledger.totals.lasted_s = run.upkeep.now_s;
     run.ledger.totals.replica_seconds = run.upkeep.states.held_s(run.upkeep.now_s);
     run.ledger.totals
 }
@@ -208,9 +215,14 @@ impl<'a, C: DeploymentClock> Run<'a, C> {
             serving.chain(first.cycle().take(most)).take(most)
         };
         let ranks = || each().map(|(_, pool)| pool.ranks);
+        let numbered = each().enumerate();
+        // Those that are absent have no memory either.
+        let replica = |at: usize, pool: &PoolSettings| {
+            Replica::new(&pool.scheduler, if at < serving { pool.ranks } else { 0 })
+        };
         let decoders = each().enumerate().filter(|(_, (_, pool))| pool.role == Role::Decode);
         Run {
-            replicas: each().map(|(_, pool)| Replica::new(&pool.scheduler, pool.ranks)).collect(),
+            replicas: numbered.map(|(at, (_, pool))| replica(at, pool)).collect(),
             pools: each().map(|(at, _)| at).collect(),
             settings,
             clocks,
@@ -260,7 +272,7 @@ impl<'a, C: DeploymentClock> Run<'a, C> {
 
     /// Whether a replica can hold a request at its end.
     fn can_ever_hold(&self, replica: usize, request: &EngineRequest) -> bool {
-        self.replicas[replica].engines()[0].can_ever_hold(request)
+        self.replicas[replica].engines().first().is_some_and(|engine| engine.can_ever_hold(request))
     }
 
     fn arrival(&mut self, source: &mut RequestSource) {

@@ -31,7 +31,7 @@ pub struct ScalerSettings {
     /// Replicas, at least 1.
     pub least: usize,
     pub most: usize,
-    /// Seconds between two looks at the signal.
+    /// Seconds between two readings of the signal.
     pub interval_s: f64,
     /// Seconds for which fewer replicas must have sufficed before any is removed.
     pub scale_down_s: f64,

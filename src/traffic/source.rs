@@ -145,7 +145,7 @@ pub struct SessionCounts {
     pub started: u64,
     /// Those that ended early: the cache, or the model's window, does not hold what came next.
     pub cut: u64,
-    /// Those that ended early: their client gave a request up.
+    /// Those that ended early: their client gave a request up, or one failed.
     pub given_up: u64,
 }
 
@@ -308,7 +308,8 @@ impl RequestSource {
         self.closed(id, time_s, RequestEnd::Refused);
     }
 
-    /// Its client has given up the request of this number: its session ends, and the client sends what comes next.
+    /// The client of the request of this number has given it up, or it failed: its session ends, and the client sends
+    /// what comes next.
     pub fn given_up(&mut self, id: u64, time_s: f64) {
         self.closed(id, time_s, RequestEnd::GivenUp);
     }

@@ -1,4 +1,4 @@
-//! What happens to a run from outside: clients give up, replicas fail and start, and a scaler adds and removes some.
+//! Events from outside of a run: clients give up, replicas fail and start, and a scaler adds and removes some.
 
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 
@@ -20,7 +20,7 @@ enum RunTimer {
     Starts(usize),
     /// A replica fails, in the life of this number; in any without one.
     Fails(usize, Option<u64>),
-    /// The scaler looks at its signal.
+    /// The scaler reads its signal.
     Scales,
 }
 
@@ -140,19 +140,19 @@ impl<C: DeploymentClock> Run<'_, C> {
             RunTimer::Starts(replica) => self.started(replica, time_s),
             RunTimer::Fails(replica, life) => {
                 if life.is_none_or(|life| life == self.upkeep.states.life(replica)) {
-                    self.fails(replica, time_s);
+                    self.fails(replica, time_s, source);
                 }
             }
             RunTimer::Scales => self.scales(time_s),
         }
-        self.look_after(time_s);
+        self.update_replicas(time_s);
         if !matches!(timer, RunTimer::GivesUp(_)) {
             self.watch(time_s);
         }
     }
 
     /// After an event: replicas that are emptied go, and caches are sent for which there is memory now.
-    pub(super) fn look_after(&mut self, time_s: f64) {
+    pub(super) fn update_replicas(&mut self, time_s: f64) {
         if !self.upkeep.is_active {
             return;
         }
@@ -161,7 +161,7 @@ impl<C: DeploymentClock> Run<'_, C> {
             let one = &self.replicas[replica];
             let is_empty = || one.end_s().is_none() && one.load() == 0;
             if self.upkeep.states.of(replica) == ReplicaState::Draining && is_empty() {
-                self.upkeep.states.remove(replica, time_s);
+                self.removed(replica, time_s);
             }
         }
     }
@@ -186,9 +186,15 @@ impl<C: DeploymentClock> Run<'_, C> {
         } else {
             return;
         }
-        self.upkeep.forget(id);
         self.ledger.totals.aborted += 1;
         self.ledger.totals.request_seconds += waited;
+        self.unanswered(id, time_s, source);
+    }
+
+    /// A request ends without an answer.
+    fn unanswered(&mut self, id: u64, time_s: f64, source: &mut RequestSource) {
+        self.upkeep.forget(id);
+        self.ledger.totals.unanswered.push(id);
         source.given_up(id, time_s);
     }
 
@@ -206,7 +212,7 @@ impl<C: DeploymentClock> Run<'_, C> {
     }
 
     /// A replica fails: all requests that it has a part of are sent again, to others.
-    fn fails(&mut self, replica: usize, time_s: f64) {
+    fn fails(&mut self, replica: usize, time_s: f64, source: &mut RequestSource) {
         if !self.upkeep.states.works(replica) {
             return;
         }
@@ -225,7 +231,7 @@ impl<C: DeploymentClock> Run<'_, C> {
         self.replicas[replica].fail(time_s, scheduler, &there, &mut |event| ledger.note(event));
         self.ledger.totals.faults += 1;
         if self.upkeep.states.of(replica) == ReplicaState::Draining {
-            self.upkeep.states.remove(replica, time_s);
+            self.removed(replica, time_s);
         } else {
             self.start(replica, time_s, true);
         }
@@ -237,14 +243,24 @@ impl<C: DeploymentClock> Run<'_, C> {
         self.handovers.retain(|id| !is_lost(id));
         self.ledger.totals.lost += lost.len() as u64;
         for (id, one) in lost {
-            let Some(request) = self.upkeep.kept.get(&id).cloned() else { continue };
-            let again = RequestRecord {
-                retries: one.record.retries + 1,
-                in_recovery: one.record.in_recovery,
-                ..RequestRecord::arrived(&request, one.record.arrived_s)
-            };
-            self.dispatch(request, again, time_s);
+            self.send_again(id, &one.record, time_s, source);
         }
+    }
+
+    /// The router sends a lost request to another replica, or gives it up.
+    fn send_again(&mut self, id: u64, lost: &RequestRecord, time_s: f64, source: &mut RequestSource) {
+        let again = lost.retries < self.settings.operation.retries;
+        let Some(request) = self.upkeep.kept.get(&id).filter(|_| again).cloned() else {
+            self.ledger.totals.failed += 1;
+            self.ledger.totals.request_seconds += time_s - lost.arrived_s;
+            return self.unanswered(id, time_s, source);
+        };
+        let record = RequestRecord {
+            retries: lost.retries + 1,
+            in_recovery: lost.in_recovery,
+            ..RequestRecord::arrived(&request, lost.arrived_s)
+        };
+        self.dispatch(request, record, time_s);
     }
 
     fn start(&mut self, replica: usize, time_s: f64, after_fault: bool) {
@@ -293,12 +309,17 @@ impl<C: DeploymentClock> Run<'_, C> {
         self.start(replica, time_s, false);
     }
 
+    fn removed(&mut self, replica: usize, time_s: f64) {
+        self.upkeep.states.remove(replica, time_s);
+        self.replicas[replica] = Replica::new(&self.pool(replica).scheduler, 0);
+    }
+
     fn remove_replica(&mut self, time_s: f64) {
         let Some(replica) = self.upkeep.states.removed_first() else { return };
         if self.upkeep.states.serves(replica) {
             self.upkeep.states.drain(replica);
         } else {
-            self.upkeep.states.remove(replica, time_s);
+            self.removed(replica, time_s);
         }
     }
 }
