@@ -30,6 +30,7 @@ pub mod machine;
 pub mod nearest;
 pub mod notation;
 pub mod number;
+pub mod operation;
 pub mod page;
 pub mod parallel;
 pub mod place;

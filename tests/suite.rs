@@ -46,6 +46,7 @@ mod names;
 mod nearest;
 mod objectives;
 mod open_loop;
+mod operation;
 mod operators;
 mod oracle;
 mod overrides;

@@ -11,6 +11,7 @@ use mantile::spec::scenario::Scenario;
 use mantile::traffic::content::TokenRun;
 use mantile::traffic::draft::DraftSettings;
 use mantile::traffic::engine::{EngineEvent, EngineRequest, SchedulerSettings};
+use mantile::traffic::operation::OperationSettings;
 use mantile::traffic::outcome::RequestRecord;
 use mantile::traffic::router::RoutePolicy;
 use mantile::traffic::run::{DeploymentSettings, PoolSettings, RunTotals, run};
@@ -111,7 +112,7 @@ fn drafts() -> impl Strategy<Value = Option<DraftSettings>> {
     prop_oneof![2 => Just(None), 1 => draft.prop_map(Some)]
 }
 
-fn settings() -> impl Strategy<Value = VllmSettings> {
+pub fn settings() -> impl Strategy<Value = VllmSettings> {
     let sizes = (select(vec![64u32, 300, 2048, 8192]), select(vec![1u32, 3, 16, 256]), 1500u32..20_000);
     let flags = (any::<bool>(), any::<bool>(), select(vec![None, Some(100)]), 0u32..40, any::<bool>());
     let rest = (select(vec![1u32, 16, 32]), drafts());
@@ -130,7 +131,7 @@ fn settings() -> impl Strategy<Value = VllmSettings> {
     })
 }
 
-fn trtllm_settings() -> impl Strategy<Value = TrtllmSettings> {
+pub fn trtllm_settings() -> impl Strategy<Value = TrtllmSettings> {
     let sizes = (select(vec![128u32, 300, 2048, 8192]), select(vec![1u32, 3, 16, 256]), 1500u32..20_000);
     let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
     let waits = (select(vec![0u32, 0, 5]), select(vec![0.0, 0.5]));
@@ -158,7 +159,7 @@ fn trtllm_settings() -> impl Strategy<Value = TrtllmSettings> {
     })
 }
 
-fn sglang_settings() -> impl Strategy<Value = SglangSettings> {
+pub fn sglang_settings() -> impl Strategy<Value = SglangSettings> {
     let sizes = (select(vec![None, Some(128u32), Some(2048)]), select(vec![2u32, 16, 256]), 1500u32..20_000);
     let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
     let rest = (select(vec![1u32, 16]), drafts());
@@ -178,7 +179,7 @@ fn sglang_settings() -> impl Strategy<Value = SglangSettings> {
 }
 
 /// Steps as above; caches take their time from one pool to another.
-struct Clocks;
+pub struct Clocks;
 
 const LATENCY_S: f64 = 2e-3;
 
@@ -188,7 +189,7 @@ impl StepClock for Clocks {
     }
 }
 
-struct SplitClocks(Clocks);
+pub struct SplitClocks(pub Clocks);
 
 impl DeploymentClock for SplitClocks {
     type Steps = Clocks;
@@ -203,7 +204,7 @@ impl DeploymentClock for SplitClocks {
 }
 
 /// Workers that prefill, and workers that decode, with the same scheduler; or both, next to replicas that do all.
-fn split_deployments() -> impl Strategy<Value = DeploymentSettings> {
+pub fn split_deployments() -> impl Strategy<Value = DeploymentSettings> {
     let scheduler = prop_oneof![
         settings().prop_map(SchedulerSettings::Vllm),
         trtllm_settings().prop_map(SchedulerSettings::Trtllm),
@@ -214,7 +215,12 @@ fn split_deployments() -> impl Strategy<Value = DeploymentSettings> {
         let pool = |role, replicas| PoolSettings { role, replicas, ranks, scheduler: scheduler.clone() };
         let pools = [(Role::Prefill, prefill), (Role::Aggregated, both), (Role::Decode, decode)];
         let pools = pools.into_iter().filter(|(_, replicas)| *replicas > 0);
-        DeploymentSettings { pools: pools.map(|(role, n)| pool(role, n)).collect(), router, seed: 3 }
+        DeploymentSettings {
+            pools: pools.map(|(role, n)| pool(role, n)).collect(),
+            router,
+            seed: 3,
+            operation: OperationSettings::default(),
+        }
     })
 }
 
@@ -252,7 +258,7 @@ pub fn lengths(most: u32) -> impl Strategy<Value = LengthDistribution> {
     ]
 }
 
-fn traffic() -> impl Strategy<Value = DrawnTraffic> {
+pub fn traffic() -> impl Strategy<Value = DrawnTraffic> {
     let arrivals = arrivals(vec![0.0, 0.5, 1.0, 2.5], 60);
     (arrivals, 20u64..150, lengths(900), lengths(200), 0u32..300, 1u64..5, 0u64..20, any::<u64>()).prop_map(
         |(arrivals, requests, prompt, output, prefix, prefix_groups, distinct_prompts, seed)| DrawnTraffic {
@@ -548,8 +554,8 @@ fn a_search_simulates_its_best_plans() {
         let deployment = Deployment { plan: Some(plan.notation.clone()), ..Deployment::default() };
         let planned = Scenario { deployment: Some(deployment), ..scenario.clone() };
         let traffic = SimulatedTraffic { requests: Some(check.requests), ..SimulatedTraffic::default() };
-        let alone =
-            simulate(catalog, &SimulateRequest { scenario: planned, traffic }, &UNCONTROLLED).unwrap();
+        let request = SimulateRequest { scenario: planned, traffic, ..SimulateRequest::default() };
+        let alone = simulate(catalog, &request, &UNCONTROLLED).unwrap();
         let ttft = alone.latencies.iter().find(|row| row.metric == "ttft").unwrap();
         let simulated = plan.simulated.as_ref().unwrap();
         assert_eq!(Some(simulated.ttft_ms), ttft.p95_ms);

@@ -10,6 +10,7 @@ use super::{CliError, ExitStatus};
 use crate::report::svg::simulate::simulate_picture;
 use crate::request::UNCONTROLLED;
 use crate::request::simulate::{SimulateRequest, SimulatedTraffic, simulate};
+use crate::request::simulated_operation::SimulatedOperation;
 use crate::spec::error::Error;
 use crate::store::catalog::Catalog;
 use crate::store::file::{self, FileSizeLimit};
@@ -24,11 +25,16 @@ With --turns, requests are turns of sessions: each prompt is the one before it, 
 time after the answer. Clients have one session at a time; with --rate, sessions start at that rate divided by the turns, \
 so that requests come at the rate once sessions end as often as they start.
 
+With --client-timeout, clients give up; with --fault-at or --mtbf, replicas fail, and their requests are sent again; with \
+--autoscale, replicas come and go with the load. The answer then has the requests without an answer, and device-hours.
+
 Examples:
   mantile-opt simulate --model Llama-3.1-8B --hardware 1xh100 --tp 1 --rate 10
   mantile-opt simulate --model Llama-3.1-8B --hardware 1xh100 --tp 1 --concurrency 64
   mantile-opt simulate --model Qwen3-14B --hardware 1xh100 --rate 8 --isl-variation 0.8 --osl-variation 1 --detail
-  mantile-opt simulate --model Qwen3-14B --hardware 1xh100 --tp 1 --concurrency 16 --turns 10 --turn-isl 1500";
+  mantile-opt simulate --model Qwen3-14B --hardware 1xh100 --tp 1 --concurrency 16 --turns 10 --turn-isl 1500
+  mantile-opt simulate --model Qwen3-14B --hardware 2xh100 --tp 1 --rate 12 --fault-at 60 --startup-time 90
+  mantile-opt simulate --model Qwen3-14B --hardware 1xh100 --tp 1 --rate 12 --autoscale requests --autoscale-target 32 --max-replicas 4 --startup-time 90";
 
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(after_long_help = AFTER)]
@@ -40,6 +46,8 @@ pub struct Simulate {
     /// Send the requests of a trace at their times: CSV with arrival (seconds), isl, osl, or one of Azure, BurstGPT, Mooncake or vLLM bench. Or its sessions: block hashes of agents (Weka, AgentX), agentic Mooncake, Mooncake with session_id; with --concurrency, that number at a time, one after the other
     #[arg(long, value_name = "FILE", help_heading = "Traffic")]
     pub trace: Option<PathBuf>,
+    #[command(flatten)]
+    pub operation: SimulatedOperation,
     /// Show the slowest requests, and why they were
     #[arg(long, help_heading = "Output")]
     pub detail: bool,
@@ -70,6 +78,7 @@ impl Simulate {
                 None => traffic.trace = traced_in(&text).map_err(fault)?,
             }
         }
-        Ok(SimulateRequest { scenario: self.planned.scenario()?, traffic })
+        let operation = self.operation.clone();
+        Ok(SimulateRequest { scenario: self.planned.scenario()?, traffic, operation })
     }
 }

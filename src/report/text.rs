@@ -14,6 +14,7 @@ pub mod launch;
 pub mod machine;
 pub mod metrics;
 pub mod models;
+pub mod operation;
 pub mod operators;
 pub mod page;
 pub mod parallel;

@@ -30,7 +30,8 @@ pub(super) fn checked<'a>(
     let mut seed = 0;
     let one = |plan: &ReportedDeployment| {
         let traffic = SimulatedTraffic { requests: Some(REQUESTS_SENT), ..SimulatedTraffic::default() };
-        let found = simulate(catalog, &SimulateRequest { scenario: at(scenario, plan), traffic }, control);
+        let request = SimulateRequest { scenario: at(scenario, plan), traffic, ..SimulateRequest::default() };
+        let found = simulate(catalog, &request, control);
         let notation = plan.notation.clone();
         match found {
             // Its run ended early: its figures are of few requests.

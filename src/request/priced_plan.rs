@@ -27,6 +27,7 @@ use crate::spec::runtime::SchedulerPolicy;
 use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
 use crate::traffic::draft::DraftSettings;
+use crate::traffic::operation::OperationSettings;
 use crate::traffic::router::RoutePolicy;
 use crate::traffic::run::{DeploymentSettings, PoolSettings};
 
@@ -183,7 +184,7 @@ impl PricedPlan {
             Ok(PoolSettings { role: *role, replicas: *replicas as usize, ranks, scheduler })
         };
         let pools = self.pools.iter().zip(&self.clocks.pools).map(pool).collect::<Result<_, Error>>()?;
-        Ok(DeploymentSettings { pools, router, seed })
+        Ok(DeploymentSettings { pools, router, seed, operation: OperationSettings::default() })
     }
 
     /// Times of all its pools.

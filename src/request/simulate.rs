@@ -7,8 +7,10 @@ use super::RequestControl;
 use super::estimate::{EstimateRequest, estimate};
 use super::optimize::{OptimizeRequest, at, optimize};
 use super::priced_plan::PricedPlan;
+use super::simulated_operation::SimulatedOperation;
 use super::traced_traffic::{arrivals, sessions};
-use crate::report::result::MetricsReport;
+use crate::report::operation::{FaultReport, OperationReport, ScalingReport};
+use crate::report::result::{MetricsReport, ReportedDeployment};
 use crate::report::simulate::{
     LatencyRow, ServedFigures, SimulateReport, SimulatedPool, SlowRequest, TrafficReport,
 };
@@ -36,6 +38,8 @@ pub struct SimulateRequest {
     pub scenario: Scenario,
     /// The traffic.
     pub traffic: SimulatedTraffic,
+    /// Clients that give up, faults, and replicas that come and go.
+    pub operation: SimulatedOperation,
 }
 
 /// Traffic around the lengths and the load of a scenario.
@@ -123,6 +127,7 @@ const SESSIONS_PER_CLIENT: f64 = 2.0;
 pub(super) const DEFAULT_SEED: u64 = 1;
 /// Share of the requests under a rate that warm the servers up.
 const WARM_UP_SHARE: f64 = 0.05;
+const SECONDS_OF_AN_HOUR: f64 = 3600.0;
 /// The slowest requests that are explained.
 const SLOWEST: usize = 5;
 
@@ -141,34 +146,80 @@ pub fn simulate(
     let priced = Scenario { rate: None, percentile: None, ..scenario.clone() };
     let plan = PricedPlan::new(catalog, &EstimateRequest::of(priced), control)?;
     let seed = request.traffic.seed.unwrap_or(DEFAULT_SEED);
+    let front_end_s = plan.clock().front_end_s();
     let settings = plan.deployment(request.traffic.router.unwrap_or_default(), seed)?;
+    let operation = request.operation.settings(&settings.pools, front_end_s)?;
+    let settings = DeploymentSettings { operation, ..settings };
     let traffic = request.traffic.drawn(&scenario, &plan);
     let mut measured = Measured::of(request.traffic.warm_up(&traffic));
     let source = request.traffic.source(&traffic, &request.scenario);
     let source = source.within(plan.clock().instance.max_context.unwrap_or(u64::MAX));
     let stop = || (control.search.stop)();
-    let front_end_s = plan.clock().front_end_s();
     let mut record = |one: &RequestRecord| measured.count(&one.at_client(front_end_s));
     let totals = run(&settings, source.pausing(front_end_s), plan.clocks(), &mut record, &stop);
-    // The formulas have requests of the stated lengths: those of a session are longer.
-    let closed_form = match totals.sessions.started {
-        0 => estimate(catalog, &EstimateRequest::of(scenario.clone()), control)?.candidate.metrics,
+    let formulas = match totals.sessions.started {
+        0 => Some(estimate(catalog, &EstimateRequest::of(scenario.clone()), control)?.candidate),
         _ => None,
     };
+    let operation = if request.operation.is_plain() {
+        None
+    } else {
+        let priced = match &formulas {
+            Some(found) => found.clone(),
+            None => estimate(catalog, &EstimateRequest::of(plan.scenario.clone()), control)?.candidate,
+        };
+        Some(operation_report(&settings, &totals, &measured, &priced))
+    };
+    // The formulas have requests of the stated lengths: those of a session are longer.
+    let closed_form = formulas.and_then(|found| found.metrics);
     let load = TrafficReport {
         requests: if request.traffic.is_traced() {
-            totals.answered + totals.refused
+            totals.answered + totals.refused + totals.unanswered.len() as u64
         } else {
             traffic.requests
         },
-        measured: measured.e2e.count(),
+        measured: measured.times.e2e.count(),
         refused: totals.refused,
         mean_isl: totals.prompt_tokens as f64 / totals.answered.max(1) as f64,
         sessions: (totals.sessions.started > 0).then_some(totals.sessions.started),
         sessions_cut: (totals.sessions.started > 0).then_some(totals.sessions.cut),
         ..request.traffic.load(&traffic, &request.scenario)
     };
-    Ok(report(&plan, (&settings, load), (&totals, measured), closed_form.as_ref(), plan.limits()))
+    let report = report(&plan, (&settings, load), (&totals, measured), closed_form.as_ref(), plan.limits());
+    Ok(SimulateReport { operation, ..report })
+}
+
+/// The figures of clients that give up, faults and scaling. `priced` has the devices of the plan and their price.
+fn operation_report(
+    settings: &DeploymentSettings,
+    totals: &RunTotals,
+    measured: &Measured,
+    priced: &ReportedDeployment,
+) -> OperationReport {
+    let planned: usize = settings.pools.iter().map(|pool| pool.replicas).sum();
+    let devices_of_each = priced.devices as f64 / planned.max(1) as f64;
+    let device_hours = totals.replica_seconds * devices_of_each / SECONDS_OF_AN_HOUR;
+    let usd_per_hour = priced.metrics.as_ref().and_then(|metrics| metrics.usd_per_hour);
+    let usd = usd_per_hour.map(|usd| usd / priced.devices as f64 * device_hours);
+    let of = &settings.operation;
+    OperationReport {
+        aborted: totals.aborted,
+        wasted_tokens: totals.wasted,
+        sessions_given_up: (totals.sessions.started > 0).then_some(totals.sessions.given_up),
+        faults: of.faults.as_ref().map(|_| FaultReport {
+            faults: totals.faults,
+            lost: totals.lost,
+            failed: totals.failed,
+            in_recovery: measured.recovery.e2e.count(),
+            recovery: measured.recovery.rows(),
+            outside: measured.outside.rows(),
+        }),
+        scaling: of.scaler.as_ref().map(ScalingReport::of),
+        mean_replicas: totals.replica_seconds / totals.lasted_s.max(f64::MIN_POSITIVE),
+        device_hours,
+        usd,
+        usd_per_mtok: usd.map(|usd| usd / (totals.output_tokens.max(1) as f64 / 1e6)),
+    }
 }
 
 impl SimulateRequest {
@@ -307,13 +358,38 @@ impl SimulatedTraffic {
     }
 }
 
-/// The requests that figures count.
-struct Measured {
-    warm_up: u64,
+/// Latencies of some requests.
+#[derive(Default)]
+struct MeasuredTimes {
     ttft: Distribution,
     tpot: Distribution,
     e2e: Distribution,
     queue: Distribution,
+}
+
+impl MeasuredTimes {
+    fn count(&mut self, one: &RequestRecord) {
+        self.ttft.add(one.ttft_s(), 1);
+        self.e2e.add(one.e2e_s(), 1);
+        self.queue.add(one.admitted_s - one.arrived_s, 1);
+        if let Some(tpot) = one.tpot_s() {
+            self.tpot.add(tpot, 1);
+        }
+    }
+
+    fn rows(&self) -> Vec<LatencyRow> {
+        let rows = [("ttft", &self.ttft), ("queue", &self.queue), ("tpot", &self.tpot), ("e2e", &self.e2e)];
+        rows.iter().map(|(metric, values)| LatencyRow::of(metric, values)).collect()
+    }
+}
+
+/// The requests that figures count.
+struct Measured {
+    warm_up: u64,
+    times: MeasuredTimes,
+    /// Of those that arrived while a replica that had failed was starting again, and of the others.
+    recovery: MeasuredTimes,
+    outside: MeasuredTimes,
     first_s: f64,
     last_s: f64,
     output_tokens: u64,
@@ -325,10 +401,9 @@ impl Measured {
     fn of(warm_up: u64) -> Measured {
         Measured {
             warm_up,
-            ttft: Distribution::default(),
-            tpot: Distribution::default(),
-            e2e: Distribution::default(),
-            queue: Distribution::default(),
+            times: MeasuredTimes::default(),
+            recovery: MeasuredTimes::default(),
+            outside: MeasuredTimes::default(),
             first_s: f64::INFINITY,
             last_s: 0.0,
             output_tokens: 0,
@@ -341,11 +416,11 @@ impl Measured {
         if one.id < self.warm_up {
             return;
         }
-        self.ttft.add(one.ttft_s(), 1);
-        self.e2e.add(one.e2e_s(), 1);
-        self.queue.add(one.admitted_s - one.arrived_s, 1);
-        if let Some(tpot) = one.tpot_s() {
-            self.tpot.add(tpot, 1);
+        self.times.count(one);
+        if one.in_recovery {
+            self.recovery.count(one)
+        } else {
+            self.outside.count(one)
         }
         self.latencies.push((one.ttft_s() as f32, one.tpot_s().unwrap_or(0.0) as f32));
         self.first_s = self.first_s.min(one.arrived_s);
@@ -365,11 +440,11 @@ fn report(
     [ttft_limit, tpot_limit]: [Option<f64>; 2],
 ) -> SimulateReport {
     let rows = [
-        ("ttft", &measured.ttft),
-        ("queue", &measured.queue),
-        ("tpot", &measured.tpot),
+        ("ttft", &measured.times.ttft),
+        ("queue", &measured.times.queue),
+        ("tpot", &measured.times.tpot),
         ("itl", &totals.itl),
-        ("e2e", &measured.e2e),
+        ("e2e", &measured.times.e2e),
     ];
     let has_draft = settings.pools.iter().any(|pool| pool.scheduler.draft().is_some());
     let lasted = (measured.last_s - measured.first_s).max(f64::MIN_POSITIVE);
@@ -378,6 +453,7 @@ fn report(
         .latencies
         .iter()
         .filter(|(ttft, tpot)| within(*ttft, ttft_limit) && within(*tpot, tpot_limit));
+    let unanswered = totals.unanswered.iter().filter(|id| **id >= measured.warm_up).count() as u64;
     SimulateReport {
         scenario: plan.scenario.clone(),
         notation: plan.notation.clone(),
@@ -386,10 +462,10 @@ fn report(
         router: settings.router,
         latencies: rows.iter().map(|(metric, values)| LatencyRow::of(metric, values)).collect(),
         output_tok_s: measured.output_tokens as f64 / lasted,
-        requests_per_s: measured.e2e.count() as f64 / lasted,
+        requests_per_s: measured.times.e2e.count() as f64 / lasted,
         concurrency: totals.request_seconds / totals.end_s.max(f64::MIN_POSITIVE),
         goodput: (ttft_limit.is_some() || tpot_limit.is_some())
-            .then(|| good.count() as f64 / measured.e2e.count().max(1) as f64),
+            .then(|| good.count() as f64 / (measured.times.e2e.count() + unanswered).max(1) as f64),
         hit_rate: totals.cached_tokens as f64 / totals.prompt_tokens.max(1) as f64,
         unlimited_hit_rate: totals.reusable_tokens as f64 / totals.prompt_tokens.max(1) as f64,
         tokens_per_step: has_draft
@@ -404,5 +480,6 @@ fn report(
         }),
         slowest: measured.slowest.iter().map(SlowRequest::of).collect(),
         timeline: totals.timeline.points().to_vec(),
+        operation: None,
     }
 }

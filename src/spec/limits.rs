@@ -69,6 +69,17 @@ limits! {
     TURN_ISL_VARIATION = "turn-isl-variation": number from 0e0 to 1e2, "", "as for arrivals";
     THINK_TIME = "think-time": number from 0e0 to 1e9, "s", "30 years";
     THINK_TIME_VARIATION = "think-time-variation": number from 0e0 to 1e2, "", "as for arrivals";
+    CLIENT_TIMEOUT = "client-timeout": number from 1e-9 to 1e9, "s", "as for ttft";
+    FAULT_AT = "fault-at": number from 0e0 to 1e9, "s", "30 years";
+    FAULT_REPLICA = "fault-replica": whole from 0e0 to 1048575e0, "", "one of the replicas, from 0";
+    MTBF = "mtbf": number from 1e0 to 1e9, "s", "a replica that fails more often serves nothing; 30 years";
+    RETRIES = "retries": whole from 0e0 to 1e4, "times", "a request is lost as often before it fails";
+    STARTUP_TIME = "startup-time": number from 0e0 to 1e9, "s", "30 years";
+    SCALE_TARGET = "autoscale-target": number from 1e-6 to 1e7, "", "requests of a replica, or the share of its cache";
+    MIN_REPLICAS = "min-replicas": whole from 1e0 to 1e4, "replicas", "as for max-replicas";
+    MAX_REPLICAS = "max-replicas": whole from 1e0 to 1e4, "replicas", "each has a scheduler and a cache of its own";
+    SCALE_INTERVAL = "autoscale-interval": number from 1e0 to 1e6, "s", "Kubernetes counts whole seconds";
+    SCALE_DOWN_DELAY = "scale-down-delay": number from 0e0 to 1e6, "s", "beyond the hour that Kubernetes allows";
     CONTENT = "content_tokens": whole from 1e0 to 1e7, "tokens", "of a piece of a prompt in a trace";
     DISTINCT_PROMPTS = "distinct-prompts": whole from 1e0 to 1e8, "prompts", "as for the requests of a simulation";
     BATCH = "batch": whole from 1e0 to 1e7, "requests", "as for concurrency";

@@ -57,6 +57,9 @@ pub type Note<'a> = &'a mut dyn FnMut(u64, EngineEvent);
 pub trait SchedulerEngine {
     /// A request arrives.
     fn submit(&mut self, request: EngineRequest);
+    /// A client gives up a request, between two steps: it gives back its slot and its cache when the runtime does so.
+    /// Returns the tokens of its output so far; `None` where it has ended.
+    fn abort(&mut self, id: u64) -> Option<u32>;
     /// Whether it has no request.
     fn is_idle(&self) -> bool;
     /// Requests that run, and that wait.

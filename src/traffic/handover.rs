@@ -37,6 +37,11 @@ impl Handovers {
         times.min_by(|one, other| one.1.total_cmp(&other.1)).expect("a replica has a rank")
     }
 
+    /// Drops the transfers of requests that are not `kept`, by number. Their links stay taken.
+    pub fn retain(&mut self, kept: impl Fn(u64) -> bool) {
+        self.sending.retain(|sent| kept(sent.what.1.id));
+    }
+
     /// When the next transfer ends.
     pub fn next_s(&self) -> Option<f64> {
         self.sending.peek().map(|first| first.time_s)

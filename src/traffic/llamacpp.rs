@@ -360,6 +360,25 @@ impl SchedulerEngine for LlamacppEngine {
         self.queue.push_back(request);
     }
 
+    fn abort(&mut self, id: u64) -> Option<u32> {
+        for queue in [&mut self.queue, &mut self.deferred] {
+            if let Some(at) = queue.iter().position(|one| one.id == id) {
+                queue.remove(at);
+                return Some(0);
+            }
+        }
+        let has = |slot: &LlamacppSlot| slot.running.as_ref().is_some_and(|one| one.request.id == id);
+        let at = self.slots.iter().position(has)?;
+        self.step.retain(|part| part.slot != at);
+        let before = self.rest.len();
+        self.rest.retain(|part| part.slot != at);
+        if self.rest.len() < before {
+            // Its slot counts tokens that are never computed.
+            self.slots[at].clear();
+        }
+        self.release(at).map(|one| one.made)
+    }
+
     fn is_idle(&self) -> bool {
         self.queued() == (0, 0)
     }

@@ -28,6 +28,10 @@ pub struct RequestRecord {
     pub preempted_s: f64,
     /// Time from the end of its prefill until a worker that decodes has its cache.
     pub transfer_s: f64,
+    /// How often it was lost with a replica that failed, and sent again.
+    pub retries: u32,
+    /// Whether it arrived while a replica that had failed was starting again.
+    pub in_recovery: bool,
 }
 
 impl RequestRecord {
@@ -45,6 +49,8 @@ impl RequestRecord {
             preemptions: 0,
             preempted_s: 0.0,
             transfer_s: 0.0,
+            retries: 0,
+            in_recovery: false,
         }
     }
 
@@ -87,6 +93,9 @@ pub struct TimelinePoint {
     pub kv_used: f64,
     /// Output tokens so far.
     pub output_tokens: u64,
+    /// Replicas that serve; absent where their number does not change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replicas: Option<u64>,
 }
 
 /// The states of a run, at least this often and at most twice as often.

@@ -45,6 +45,8 @@ pub enum ReplicaEvent {
     Request(u64, EngineEvent, f64),
     /// Steps of this length, on average, each gave these requests a token, and tokens of a draft on top.
     Steps { step_s: f64, steps: u32, decoding: u32, accepted: u32, prompt_tokens: u64 },
+    /// The request of this number ends without an answer, after this many tokens of its output.
+    Dropped(u64, u32),
 }
 
 /// A replica, and the requests that reached it.
@@ -52,6 +54,8 @@ pub struct Replica {
     engines: Vec<Box<dyn SchedulerEngine + Send>>,
     /// Requests that the scheduler has not seen.
     inbox: VecDeque<(f64, usize, EngineRequest)>,
+    /// Requests that were given up, of which the scheduler has not heard.
+    aborts: VecDeque<(f64, usize, u64)>,
     current: Option<EqualSteps>,
     loads: Vec<StepLoad>,
     /// When the scheduler made up the step that follows: with asynchronous scheduling, at the start of the one before.
@@ -65,6 +69,7 @@ impl Replica {
         Replica {
             engines: (0..ranks).map(|_| settings.engine()).collect(),
             inbox: VecDeque::new(),
+            aborts: VecDeque::new(),
             current: None,
             loads: vec![StepLoad::default(); ranks],
             ahead: settings.is_asynchronous(),
@@ -113,24 +118,67 @@ impl Replica {
         note: &mut impl FnMut(ReplicaEvent),
     ) {
         self.inbox.push_back((time_s, rank, request));
-        match &mut self.current {
-            Some(steps) => {
-                let seen = steps.step_at(time_s) + u32::from(self.ahead);
-                steps.steps = steps.steps.min(seen);
-            }
-            None => {
-                self.last_start_s = time_s;
-                self.begin(time_s, clock, note);
+        if self.current.is_some() {
+            self.interrupt(time_s);
+        } else {
+            self.last_start_s = time_s;
+            self.begin(time_s, clock, note);
+        }
+    }
+
+    /// The current steps end as soon as the scheduler can hear of something that happened at `time_s`.
+    fn interrupt(&mut self, time_s: f64) {
+        if let Some(steps) = &mut self.current {
+            let heard = steps.step_at(time_s) + u32::from(self.ahead);
+            steps.steps = steps.steps.min(heard);
+        }
+    }
+
+    /// The client of a request on an attention rank has given it up. The scheduler hears of that as of an arrival.
+    pub fn abort(&mut self, time_s: f64, (rank, id): (usize, u64), note: &mut impl FnMut(ReplicaEvent)) {
+        if let Some(place) = self.inbox.iter().position(|(.., request)| request.id == id) {
+            self.inbox.remove(place);
+            note(ReplicaEvent::Dropped(id, 0));
+            return;
+        }
+        self.aborts.push_back((time_s, rank, id));
+        self.interrupt(time_s);
+    }
+
+    /// The replica fails: the steps that have ended count; all requests are `lost`, by rank and number, with its cache.
+    pub fn fail(
+        &mut self,
+        time_s: f64,
+        settings: &SchedulerSettings,
+        lost: &[(usize, u64)],
+        note: &mut impl FnMut(ReplicaEvent),
+    ) {
+        if let Some(current) = self.current.take() {
+            let ended = current.step_at(time_s) - 1;
+            if ended > 0 {
+                self.completed(EqualSteps { steps: ended, ..current }, note);
             }
         }
+        for &(rank, id) in lost {
+            note(ReplicaEvent::Dropped(id, self.engines[rank].abort(id).unwrap_or(0)));
+        }
+        *self = Replica::new(settings, self.engines.len());
     }
 
     /// The current steps end.
     pub fn step(&mut self, clock: &impl StepClock, note: &mut impl FnMut(ReplicaEvent)) {
         let Some(steps) = self.current.take() else { return };
         let now = steps.end_s();
-        let step_s = (now - steps.start_s) / f64::from(steps.steps);
         clock.taken(steps.start_s, now, steps.steps, &self.loads);
+        self.completed(steps, note);
+        self.last_start_s = if steps.steps > 1 { steps.end_of(steps.steps - 1) } else { steps.start_s };
+        self.begin(now, clock, note);
+    }
+
+    /// The requests of these steps get their tokens.
+    fn completed(&mut self, steps: EqualSteps, note: &mut impl FnMut(ReplicaEvent)) {
+        let now = steps.end_s();
+        let step_s = (now - steps.start_s) / f64::from(steps.steps);
         for engine in &mut self.engines {
             let load = engine.load();
             if load.is_empty() {
@@ -141,14 +189,12 @@ impl Replica {
             note(ReplicaEvent::Steps { step_s, steps: steps.steps, decoding, accepted, prompt_tokens });
             engine.complete(steps.steps, &mut |id, event| note(ReplicaEvent::Request(id, event, now)));
         }
-        self.last_start_s = if steps.steps > 1 { steps.end_of(steps.steps - 1) } else { steps.start_s };
-        self.begin(now, clock, note);
     }
 
     /// Makes up the next step, if there is something to do.
     fn begin(&mut self, now: f64, clock: &impl StepClock, note: &mut impl FnMut(ReplicaEvent)) {
         for _ in 0..MOST_EMPTY {
-            self.take_arrivals(now);
+            self.take_arrivals(now, note);
             // Also an idle scheduler goes round once: SGLang's then forgets its estimate of the outputs.
             let idle = self.engines.iter().all(|engine| engine.is_idle());
             let steps = self.choose(now, note);
@@ -165,23 +211,31 @@ impl Replica {
     }
 
     /// The schedulers get the requests that came before they make up the step that starts now.
-    fn take_arrivals(&mut self, now: f64) {
+    fn take_arrivals(&mut self, now: f64, note: &mut impl FnMut(ReplicaEvent)) {
         let idle = self.engines.iter().all(|engine| engine.is_idle());
         let seen = if self.ahead && !idle { self.last_start_s } else { now };
         while self.inbox.front().is_some_and(|(at, ..)| *at <= seen) {
             let Some((_, rank, request)) = self.inbox.pop_front() else { break };
             self.engines[rank].submit(request);
         }
+        while self.aborts.front().is_some_and(|(at, ..)| *at <= seen) {
+            let Some((_, rank, id)) = self.aborts.pop_front() else { break };
+            if let Some(tokens) = self.engines[rank].abort(id) {
+                note(ReplicaEvent::Dropped(id, tokens));
+            }
+        }
     }
 
     /// All ranks make up their batches. Returns the number of equal steps.
     fn choose(&mut self, now: f64, note: &mut impl FnMut(ReplicaEvent)) -> u32 {
-        let mut steps = if self.inbox.is_empty() { u32::MAX } else { 1 };
+        let heard = self.inbox.is_empty() && self.aborts.is_empty();
+        let mut steps = if heard { u32::MAX } else { 1 };
         for (engine, load) in self.engines.iter_mut().zip(&mut self.loads) {
             engine.choose(&mut |id, event| note(ReplicaEvent::Request(id, event, now)));
             engine.settle();
             load.clone_from(engine.load());
-            if !engine.is_idle() {
+            // A step may also have been made up for requests that are found to have ended.
+            if !engine.is_idle() || !load.is_empty() {
                 steps = steps.min(engine.equal_steps());
             }
         }

@@ -1,12 +1,16 @@
 //! A run: requests reach replicas, whose steps follow each other until all are answered.
 
+mod upkeep;
+
 use std::collections::{HashMap, VecDeque};
 
+use self::upkeep::RunUpkeep;
 use super::engine::{EngineEvent, EngineRequest, SchedulerSettings};
 use super::handover::Handovers;
+use super::operation::OperationSettings;
 use super::outcome::{Distribution, RequestRecord, RunTimeline, TimelinePoint};
 use super::replica::{Replica, ReplicaEvent};
-use super::router::{RequestRouter, Route, RoutePolicy};
+use super::router::{RequestRouter, Route, RoutePolicy, RouteTarget};
 use super::source::{RequestSource, SessionCounts};
 use super::step_load::DeploymentClock;
 use super::unlimited_cache::UnlimitedCache;
@@ -29,13 +33,16 @@ pub struct DeploymentSettings {
     /// Those that prefill, alone or before they decode, take requests from the router.
     pub pools: Vec<PoolSettings>,
     pub router: RoutePolicy,
-    /// Seed of a router that is random.
+    /// Seed of a router that is random, and of drawn faults.
     pub seed: u64,
+    /// Clients that give up, faults, and the scaler of replicas.
+    pub operation: OperationSettings,
 }
 
 impl From<PoolSettings> for DeploymentSettings {
     fn from(pool: PoolSettings) -> DeploymentSettings {
-        DeploymentSettings { pools: vec![pool], router: RoutePolicy::default(), seed: 0 }
+        let (router, operation) = (RoutePolicy::default(), OperationSettings::default());
+        DeploymentSettings { pools: vec![pool], router, seed: 0, operation }
     }
 }
 
@@ -46,6 +53,22 @@ pub struct RunTotals {
     pub answered: u64,
     /// Requests that no cache holds, or that got an error in place of an answer.
     pub refused: u64,
+    /// Requests that their clients gave up.
+    pub aborted: u64,
+    /// Requests that were lost in more faults than the router sends them again for.
+    pub failed: u64,
+    /// The numbers of the requests that were given up, or failed.
+    pub unanswered: Vec<u64>,
+    /// Faults of replicas.
+    pub faults: u64,
+    /// How often a request was lost in a fault.
+    pub lost: u64,
+    /// Tokens of output of requests that were given up or lost, which no client has.
+    pub wasted: u64,
+    /// When the run ended: with an answer, or with a request that was given up.
+    pub lasted_s: f64,
+    /// Seconds that replicas were held, all of them together.
+    pub replica_seconds: f64,
     pub preemptions: u64,
     /// Steps of all replicas.
     pub steps: u64,
@@ -85,6 +108,15 @@ struct RequestInRun {
     to_decode: Option<EngineRequest>,
     /// Tokens that a worker that decodes keeps free for it.
     reserved: u64,
+    /// The worker that its cache waits for, or is on the way to.
+    receiver: Option<usize>,
+}
+
+/// A request that was given up, and its engine has it still.
+struct LeavingRequest {
+    target: RouteTarget,
+    /// Tokens of output that the engine would give it; none from a worker that prefills.
+    output: u32,
 }
 
 /// An event that concerns more than one replica.
@@ -101,6 +133,8 @@ enum RunEvent {
 /// The requests of a run that are not answered, and its totals.
 struct RunLedger {
     running: HashMap<u64, RequestInRun>,
+    /// Requests that were given up, of which their schedulers have not heard.
+    leaving: HashMap<u64, LeavingRequest>,
     totals: RunTotals,
     router: RequestRouter,
     events: Vec<RunEvent>,
@@ -131,6 +165,7 @@ struct Run<'a, C> {
     decoders: Vec<usize>,
     seen: UnlimitedCache,
     ledger: RunLedger,
+    upkeep: RunUpkeep,
 }
 
 /// The next event of a run.
@@ -138,6 +173,7 @@ enum NextEvent {
     Arrival,
     Handover,
     Step(usize, f64),
+    Timer,
 }
 
 /// Runs `source` to its end on a deployment. `record` gets the requests in order of their ends; `stop` ends the run
@@ -157,7 +193,9 @@ pub fn run(
             NextEvent::Step(replica, end_s) => {
                 run.step(replica);
                 run.watch(end_s);
+                run.update_replicas(end_s);
             }
+            NextEvent::Timer => run.timer(&mut source),
         }
         run.settle(&mut source, record);
         if matches!(next, NextEvent::Step(..)) && stop() {
@@ -165,19 +203,31 @@ pub fn run(
         }
     }
     run.ledger.totals.sessions = source.counts();
+    run.ledger.totals.lasted_s = run.upkeep.now_s;
+    run.ledger.totals.replica_seconds = run.upkeep.states.held_s(run.upkeep.now_s);
     run.ledger.totals
 }
 
 impl<'a, C: DeploymentClock> Run<'a, C> {
     fn new(settings: &'a DeploymentSettings, clocks: &'a C) -> Run<'a, C> {
+        let serving = settings.pools.iter().map(|pool| pool.replicas).sum();
+        let most = settings.operation.scaler.as_ref().map_or(0, |scaler| scaler.most).max(serving);
         let each = || {
             let numbered = settings.pools.iter().enumerate();
-            numbered.flat_map(|(at, pool)| std::iter::repeat_n((at, pool), pool.replicas))
+            let serving = numbered.flat_map(|(at, pool)| std::iter::repeat_n((at, pool), pool.replicas));
+            let first = settings.pools.iter().take(1).map(|pool| (0, pool));
+            // Those that a scaler may add.
+            serving.chain(first.cycle().take(most)).take(most)
         };
         let ranks = || each().map(|(_, pool)| pool.ranks);
+        let numbered = each().enumerate();
+        // Those that are absent have no memory either.
+        let replica = |at: usize, pool: &PoolSettings| {
+            Replica::new(&pool.scheduler, if at < serving { pool.ranks } else { 0 })
+        };
         let decoders = each().enumerate().filter(|(_, (_, pool))| pool.role == Role::Decode);
         Run {
-            replicas: each().map(|(_, pool)| Replica::new(&pool.scheduler, pool.ranks)).collect(),
+            replicas: numbered.map(|(at, (_, pool))| replica(at, pool)).collect(),
             pools: each().map(|(at, _)| at).collect(),
             settings,
             clocks,
@@ -185,22 +235,32 @@ impl<'a, C: DeploymentClock> Run<'a, C> {
             decoding: each().map(|_| DecodeQueue::default()).collect(),
             ledger: RunLedger {
                 running: HashMap::new(),
+                leaving: HashMap::new(),
                 totals: RunTotals::default(),
                 router: RequestRouter::new(settings.router, settings.seed, ranks()),
                 events: vec![],
             },
             seen: UnlimitedCache::default(),
             decoders: decoders.map(|(replica, _)| replica).collect(),
+            upkeep: RunUpkeep::new(settings, (serving, most)),
         }
     }
 
-    /// The event that comes first; of several at one time an arrival, then a transfer.
-    fn next(&self, source: &RequestSource) -> Option<NextEvent> {
+    /// The event that comes first; of several at one time an arrival, then a transfer, then a step.
+    fn next(&mut self, source: &RequestSource) -> Option<NextEvent> {
         let ends = self.replicas.iter().enumerate().filter_map(|(at, replica)| Some((at, replica.end_s()?)));
         let step = ends.min_by(|a, b| a.1.total_cmp(&b.1).then(a.0.cmp(&b.0)));
         let handover = self.handovers.next_s();
         let not_after = |time: f64, other: Option<f64>| other.is_none_or(|other| time <= other);
         let end = step.map(|(_, end)| end);
+        let others = [source.next_s(), handover, end].into_iter().flatten().min_by(f64::total_cmp);
+        let is_open = others.is_some() || !self.ledger.running.is_empty() || self.upkeep.parked() > 0;
+        let timer = self.upkeep.next_s(others.is_none()).filter(|_| is_open);
+        let first = [others, timer].into_iter().flatten().min_by(f64::total_cmp);
+        self.upkeep.now_s = first.unwrap_or(self.upkeep.now_s);
+        if timer.is_some() && others.is_none_or(|other| timer < Some(other)) {
+            return Some(NextEvent::Timer);
+        }
         match (source.next_s(), handover, step) {
             (Some(arrives), ..) if not_after(arrives, handover) && not_after(arrives, end) => {
                 Some(NextEvent::Arrival)
@@ -217,14 +277,14 @@ impl<'a, C: DeploymentClock> Run<'a, C> {
 
     /// Whether a replica can hold a request at its end.
     fn can_ever_hold(&self, replica: usize, request: &EngineRequest) -> bool {
-        self.replicas[replica].engines()[0].can_ever_hold(request)
+        self.replicas[replica].engines().first().is_some_and(|engine| engine.can_ever_hold(request))
     }
 
     fn arrival(&mut self, source: &mut RequestSource) {
         let Some(arrival) = source.take() else { return };
         let (time_s, request) = (arrival.time_s, arrival.request);
-        let open = self.open_to(&request);
-        let Some(&first) = open.first() else {
+        let able = self.open_to(&request);
+        let Some(&first) = able.first() else {
             self.ledger.totals.refused += 1;
             source.refused(request.id, time_s);
             return;
@@ -234,18 +294,34 @@ impl<'a, C: DeploymentClock> Run<'a, C> {
             let reused_tokens = self.pool(first).scheduler.reused_tokens();
             self.ledger.totals.reusable_tokens += u64::from(self.seen.found(&request, reused_tokens));
         }
+        self.set_patience(request.id, time_s);
+        self.upkeep.keep(self.settings, &request);
+        let in_recovery = self.upkeep.states.recovers();
+        let record = RequestRecord { in_recovery, ..RequestRecord::arrived(&request, time_s) };
+        self.dispatch(request, record, time_s);
+    }
+
+    /// Sends a request to a replica that serves; without one it waits.
+    fn dispatch(&mut self, request: EngineRequest, record: RequestRecord, time_s: f64) {
+        let mut open = self.open_to(&request);
+        open.retain(|at| self.upkeep.states.serves(*at));
+        if open.is_empty() {
+            self.upkeep.park(request, record);
+            return;
+        }
         let route = self.ledger.router.route(&self.replicas, &open, &request);
         let target = route.target;
         let prefills = self.pool(target.replica).role == Role::Prefill;
         let to_decode = (prefills && request.output > 1).then(|| request.clone());
         let one = RequestInRun {
-            record: RequestRecord::arrived(&request, time_s),
+            record,
             route,
             admitted: false,
             begun: false,
             preempted_at_s: None,
             to_decode,
             reserved: 0,
+            receiver: None,
         };
         self.ledger.running.insert(request.id, one);
         let output = if prefills { 1 } else { request.output };
@@ -286,6 +362,7 @@ impl<'a, C: DeploymentClock> Run<'a, C> {
                 }
                 RunEvent::Answered(one) => {
                     source.answered(one.id, one.last_token_s);
+                    self.upkeep.forget(one.id);
                     record(&one);
                     self.send_waiting(one.last_token_s);
                 }
@@ -307,10 +384,14 @@ impl<'a, C: DeploymentClock> Run<'a, C> {
         let from = one.route.target.replica;
         let load = |at: &usize| {
             let queue = &self.decoding[*at];
-            self.replicas[*at].load() + queue.waiting.len() + queue.coming
+            let load = self.replicas[*at].load() + queue.waiting.len() + queue.coming;
+            (!self.upkeep.states.serves(*at), load)
         };
         let holds = self.decoders.iter().copied().filter(|at| self.can_ever_hold(*at, &request));
         let to = holds.min_by_key(load).expect("one was found at arrival");
+        if let Some(one) = self.ledger.running.get_mut(&id) {
+            one.receiver = Some(to);
+        }
         self.decoding[to].waiting.push_back((from, request));
         self.send_waiting(time_s);
     }
@@ -319,6 +400,9 @@ impl<'a, C: DeploymentClock> Run<'a, C> {
     fn send_waiting(&mut self, now_s: f64) {
         for place in 0..self.decoders.len() {
             let to = self.decoders[place];
+            if !self.upkeep.states.serves(to) {
+                continue;
+            }
             while let Some((from, request)) = self.decoding[to].waiting.front() {
                 let (from, needed) = (*from, u64::from(request.prompt));
                 let queue = &self.decoding[to];
@@ -344,6 +428,10 @@ impl<'a, C: DeploymentClock> Run<'a, C> {
     /// A cache has arrived: its request decodes from now on.
     fn received(&mut self) {
         let Some((time_s, to, request)) = self.handovers.take() else { return };
+        if !self.ledger.running.contains_key(&request.id) {
+            // Its client has given it up.
+            return;
+        }
         let rank = self.replicas[to].emptiest_rank();
         let first = self.pool(to).scheduler.takes_first_token();
         self.ledger.sent(request.id, (to, rank), time_s, first);
@@ -355,7 +443,9 @@ impl<'a, C: DeploymentClock> Run<'a, C> {
         if !self.ledger.totals.timeline.is_due(time_s) {
             return;
         }
-        let engines = || self.replicas.iter().flat_map(|replica| replica.engines());
+        let numbered = || self.replicas.iter().enumerate();
+        let working = || numbered().filter(|(at, _)| self.upkeep.states.works(*at));
+        let engines = || working().flat_map(|(_, replica)| replica.engines());
         let queued = engines().map(|engine| engine.queued());
         let (running, waiting) = queued.fold((0, 0), |(a, b), (c, d)| (a + c as u64, b + d as u64));
         let inboxes: usize = self.replicas.iter().map(Replica::unseen).sum();
@@ -365,9 +455,10 @@ impl<'a, C: DeploymentClock> Run<'a, C> {
         self.ledger.totals.timeline.add(TimelinePoint {
             time_s,
             running,
-            waiting: waiting + (inboxes + between) as u64,
+            waiting: waiting + (inboxes + between + self.upkeep.parked()) as u64,
             kv_used: used as f64 / (all as f64).max(1.0),
             output_tokens: self.ledger.totals.generated,
+            replicas: self.settings.operation.changes_replicas().then(|| working().count() as u64),
         });
     }
 }
@@ -390,6 +481,7 @@ impl RunLedger {
     fn sent(&mut self, id: u64, (replica, rank): (usize, usize), time_s: f64, first: bool) {
         let Some(one) = self.running.get_mut(&id) else { return };
         (one.route.target.replica, one.route.target.rank) = (replica, rank);
+        one.receiver = None;
         // Until now, this was when the prompt was computed.
         one.record.transfer_s = time_s - one.record.first_token_s;
         if first {
@@ -412,8 +504,16 @@ impl RunLedger {
                 totals.itl.add(step_s, tokens);
                 return;
             }
+            ReplicaEvent::Dropped(id, tokens) => {
+                self.leaving.remove(&id);
+                self.totals.wasted += u64::from(tokens);
+                return;
+            }
         };
-        let Some(one) = self.running.get_mut(&id) else { return };
+        let Some(one) = self.running.get_mut(&id) else {
+            self.note_leaving(id, event);
+            return;
+        };
         match event {
             EngineEvent::Admitted { cached_tokens } => {
                 if let Some(since) = one.preempted_at_s.take() {
@@ -457,6 +557,22 @@ impl RunLedger {
         let Some(mut one) = self.running.remove(&id) else { return };
         self.router.left(&mut one.route);
         self.events.push(RunEvent::Failed(id, time_s));
+    }
+
+    /// To a request that was given up, of which its scheduler has not heard.
+    fn note_leaving(&mut self, id: u64, event: EngineEvent) {
+        let Some(one) = self.leaving.get(&id).filter(|one| one.output > 0) else { return };
+        match event {
+            EngineEvent::FirstToken => self.totals.generated += 1,
+            EngineEvent::Finished => {
+                self.totals.wasted += u64::from(one.output);
+                self.leaving.remove(&id);
+            }
+            EngineEvent::Failed => {
+                self.leaving.remove(&id);
+            }
+            EngineEvent::Admitted { .. } | EngineEvent::Preempted => {}
+        }
     }
 
     fn finished(&mut self, id: u64, time_s: f64) {

@@ -635,6 +635,23 @@ impl SchedulerEngine for SglangEngine {
         self.submit_with_limit(request, limit);
     }
 
+    /// `abort_request`: one that waits leaves the queue; one that runs ends with its next token.
+    fn abort(&mut self, id: u64) -> Option<u32> {
+        let is_it =
+            |one: &Option<SglangRequest>| one.as_ref().is_some_and(|one| one.request.id == id && !one.ended);
+        let slot = self.live.iter().position(is_it)?;
+        let tokens = self.at(slot).outputs;
+        if let Some(place) = self.waiting.iter().position(|other| *other == slot) {
+            self.waiting.remove(place);
+            self.unfinished -= 1;
+            self.at_mut(slot).ended = true;
+            self.ended.push(slot);
+        } else {
+            self.at_mut(slot).output = tokens + 1;
+        }
+        Some(tokens)
+    }
+
     fn choose(&mut self, note: Note<'_>) {
         self.round += 1;
         let before = self.last.take();

@@ -145,6 +145,16 @@ pub struct SessionCounts {
     pub started: u64,
     /// Those that ended early: the cache, or the model's window, does not hold what came next.
     pub cut: u64,
+    /// Those that ended early: their client gave a request up, or one failed.
+    pub given_up: u64,
+}
+
+/// How a request ends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum RequestEnd {
+    Answered,
+    Refused,
+    GivenUp,
 }
 
 /// Requests that are to come, in order of their times.
@@ -290,23 +300,32 @@ impl RequestSource {
 
     /// The request of this number was answered.
     pub fn answered(&mut self, id: u64, time_s: f64) {
-        self.closed(id, time_s, true);
+        self.closed(id, time_s, RequestEnd::Answered);
     }
 
     /// The request of this number was refused.
     pub fn refused(&mut self, id: u64, time_s: f64) {
-        self.closed(id, time_s, false);
+        self.closed(id, time_s, RequestEnd::Refused);
     }
 
-    fn closed(&mut self, id: u64, time_s: f64, answered: bool) {
+    /// The client of the request of this number has given it up, or it failed: its session ends, and the client sends
+    /// what comes next.
+    pub fn given_up(&mut self, id: u64, time_s: f64) {
+        self.closed(id, time_s, RequestEnd::GivenUp);
+    }
+
+    fn closed(&mut self, id: u64, time_s: f64, how: RequestEnd) {
         let Some((number, turn)) = self.turns.remove(&id) else {
             self.client_is_free(time_s);
             return;
         };
         let Some(session) = self.sessions.get_mut(&number) else { return };
-        if !answered && !session.cut {
+        if how != RequestEnd::Answered && !session.cut {
             session.cut = true;
-            self.counts.cut += 1;
+            match how {
+                RequestEnd::GivenUp => self.counts.given_up += 1,
+                _ => self.counts.cut += 1,
+            }
         }
         let due = session.next(turn, false, time_s + self.pause_s);
         self.schedule(number, due);

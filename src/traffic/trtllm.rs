@@ -161,6 +161,8 @@ pub struct TrtllmEngine {
     /// Active requests with blocks.
     started: usize,
     paused: Vec<TrtllmSlot>,
+    /// Active requests that their clients have given up.
+    cancelled: Vec<TrtllmSlot>,
     batch: TrtllmBatch,
     /// Whether the states of its requests are still those of before it.
     fresh: bool,
@@ -188,6 +190,7 @@ impl TrtllmEngine {
             active: vec![],
             started: 0,
             paused: vec![],
+            cancelled: vec![],
             batch: TrtllmBatch::default(),
             fresh: false,
             unread: None,
@@ -307,6 +310,14 @@ impl TrtllmEngine {
         }
     }
 
+    /// `_handle_canceled_requests`: those that clients have given up end as if they were complete.
+    fn cancel(&mut self) {
+        for slot in std::mem::take(&mut self.cancelled) {
+            self.release(slot);
+            self.at_mut(slot).phase = TrtllmPhase::Complete;
+        }
+    }
+
     /// Later prompts find the blocks of a computed batch; ended requests give back their places and their blocks.
     fn finish(&mut self, batch: &TrtllmBatch) {
         for &slot in &batch.context {
@@ -328,6 +339,10 @@ impl TrtllmEngine {
             self.live[slot] = None;
             // One that stops before its limit is in the newest batch too, which gives it no token.
             self.batch.generation.retain(|other| *other != slot);
+            if let Some(place) = self.batch.context.iter().position(|other| *other == slot) {
+                self.batch.context.remove(place);
+                self.batch.last -= usize::from(place < self.batch.last);
+            }
             self.vacant.push(slot);
         }
     }
@@ -396,6 +411,7 @@ impl TrtllmEngine {
         let decodes = |slot: &TrtllmSlot| self.at(*slot).phase == TrtllmPhase::Generation;
         self.batch.context.is_empty()
             && self.settled
+            && self.cancelled.is_empty()
             && (full || self.queue.is_empty())
             && waits
             && self.batch.generation.iter().all(decodes)
@@ -406,6 +422,22 @@ impl SchedulerEngine for TrtllmEngine {
     fn submit(&mut self, request: EngineRequest) {
         let limit = self.settings.output_limit.unwrap_or(request.output);
         self.submit_with_limit(request, limit);
+    }
+
+    /// One that waits leaves the queue; an active one ends when the tokens of a step are read.
+    fn abort(&mut self, id: u64) -> Option<u32> {
+        let is_it = |slot: &TrtllmSlot| self.at(*slot).request.id == id;
+        if let Some(place) = self.queue.iter().position(is_it) {
+            let slot = self.queue.remove(place)?;
+            self.live[slot] = None;
+            self.vacant.push(slot);
+            return Some(0);
+        }
+        let slot = self.active.iter().copied().find(is_it)?;
+        let live = self.at(slot);
+        let tokens = (live.made < live.request.output).then_some(live.made)?;
+        self.cancelled.push(slot);
+        Some(tokens)
     }
 
     fn is_idle(&self) -> bool {
@@ -468,9 +500,10 @@ impl SchedulerEngine for TrtllmEngine {
         if !self.settings.overlap {
             return;
         }
-        let unread = self.unread.take();
+        let unread = self.unread.take().or_else(|| (!self.cancelled.is_empty()).then(TrtllmBatch::default));
         if let Some(batch) = &unread {
             self.read(batch);
+            self.cancel();
         }
         self.proceed();
         if let Some(batch) = &unread {
@@ -545,6 +578,7 @@ impl SchedulerEngine for TrtllmEngine {
             self.unread = Some(batch);
         } else {
             self.read(&batch);
+            self.cancel();
             self.finish(&batch);
         }
     }

@@ -323,6 +323,20 @@ impl SchedulerEngine for VllmEngine {
         self.waiting.push_back(slot);
     }
 
+    /// `finish_requests` with `FINISHED_ABORTED`: blocks are free at once, and keep their tokens for later prompts.
+    fn abort(&mut self, id: u64) -> Option<u32> {
+        let is_it = |one: &Option<VllmRequest>| one.as_ref().is_some_and(|one| one.request.id == id);
+        let slot = self.live.iter().position(is_it)?;
+        let one = self.live[slot].take_if(|one| !one.ended)?;
+        self.running.retain(|other| *other != slot);
+        self.waiting.retain(|other| *other != slot);
+        self.scheduled.retain(|(other, _)| *other != slot);
+        self.pool.release(&one.blocks);
+        self.vacant.push(slot);
+        self.settled = false;
+        Some(one.generated)
+    }
+
     fn choose(&mut self, note: Note<'_>) {
         self.scheduled.clear();
         self.several = self.running.len() + self.waiting.len() > 1;

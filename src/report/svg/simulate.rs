@@ -23,9 +23,15 @@ pub fn simulate_picture(report: &SimulateReport) -> SvgPicture {
         digits,
     );
     let cache = over_time(&[("KV cache", |point| point.kv_used)], percent);
+    let replicas: Vec<PlotLine> =
+        over_time(&[("replicas", |point| point.replicas.unwrap_or(0) as f64)], digits)
+            .into_iter()
+            .filter(|_| report.timeline.iter().any(|point| point.replicas.is_some()))
+            .collect();
     let panels = [
         courses("Requests over time", ["s", "requests"], &requests),
         courses("KV cache in use", ["s", "share"], &cache),
+        if replicas.is_empty() { None } else { courses("Replicas that serve", ["s", "replicas"], &replicas) },
         courses("Output tokens per second", ["s", "tok/s"], &[throughput(report)]),
         lines("Latencies by percentile", ["percentile", "ms"], &latencies(report)),
     ];

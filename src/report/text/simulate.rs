@@ -1,5 +1,6 @@
 //! A simulation as text.
 
+use super::operation::operation;
 use super::page::{BOLD, heading, indent, paragraph, styled};
 use crate::report::number::{count, digits, percent, time};
 use crate::report::simulate::{LatencyRow, SimulateReport, SimulatedPool, SlowRequest};
@@ -73,6 +74,9 @@ pub fn simulate(report: &SimulateReport, detail: bool) -> String {
         count(report.steps, "step")
     );
     text.push_str(&paragraph(&cache));
+    if let Some(of) = &report.operation {
+        text.push_str(&operation(of));
+    }
     for one in &report.pools {
         text.push_str(&paragraph(&pool(one)));
     }

@@ -106,7 +106,10 @@ impl SglangEngine {
             }
             let alone = self.running.is_empty();
             let free = if alone { self.memory() as f64 } else { self.left_in_total(&self.begin()) };
-            if f64::from(received + page) + if alone { 0.0 } else { f64::from(output) } > free {
+            // Also the rest of a prompt that is computed once more, in parts, needs its memory.
+            let rest = self.chunk.map_or(0, |slot| self.at(slot).known() - self.at(slot).prefix);
+            let wanted = received + page + up(rest, page) + if alone { 0 } else { output };
+            if f64::from(wanted) > free {
                 return;
             }
             self.waiting.remove(0);
