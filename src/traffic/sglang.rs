@@ -650,6 +650,11 @@ impl SchedulerEngine for SglangEngine {
             self.last = Some(batch);
         }
     }
+
+    fn lacking(&self, hear: &mut dyn FnMut(u64, u32)) {
+        let live = self.live.iter().flatten();
+        live.for_each(|one| hear(one.request.id, one.output.saturating_sub(one.outputs)));
+    }
 }
 
 #[cfg(test)]
