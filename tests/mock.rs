@@ -296,25 +296,23 @@ struct SeenRequest {
 const SPEED: f64 = 0.25;
 const OUTPUT: u64 = 16;
 
-/// Six clients, each with two requests one after the other.
+/// Ten clients, of which each begins while the ones before it are being answered.
 fn seen(server: &Running) -> Vec<SeenRequest> {
     let begun = Instant::now();
-    let client = |client: u64| -> Vec<SeenRequest> {
-        let one = |turn: u64| {
-            let prompt = 200 + 700 * client;
-            let tokens: Vec<u64> = (0..prompt).map(|at| 10 * client + turn + 1000 * at).collect();
-            let sent_s = begun.elapsed().as_secs_f64() * SPEED;
-            let body = json!({"prompt": tokens, "max_tokens": OUTPUT, "stream": true});
-            let chunks = chunks(server, "/v1/completions", &body);
-            assert_eq!(chunks.len() as u64, OUTPUT + 1);
-            let [first, last] = [0, OUTPUT as usize - 1].map(|at| chunks[at].1.as_secs_f64() * SPEED);
-            SeenRequest { sent_s, prompt, ttft_s: first, tpot_s: (last - first) / (OUTPUT - 1) as f64 }
-        };
-        (0..2).map(one).collect()
+    let client = |client: u64| -> SeenRequest {
+        std::thread::sleep(Duration::from_millis(200) * client as u32);
+        let prompt = 200 + 150 * client;
+        let tokens: Vec<u64> = (0..prompt).map(|at| client + 1000 * at).collect();
+        let body = json!({"prompt": tokens, "max_tokens": OUTPUT, "stream": true});
+        let sent_s = begun.elapsed().as_secs_f64() * SPEED;
+        let chunks = chunks(server, "/v1/completions", &body);
+        assert_eq!(chunks.len() as u64, OUTPUT + 1);
+        let [first, last] = [0, OUTPUT as usize - 1].map(|at| chunks[at].1.as_secs_f64() * SPEED);
+        SeenRequest { sent_s, prompt, ttft_s: first, tpot_s: (last - first) / (OUTPUT - 1) as f64 }
     };
     std::thread::scope(|scope| {
-        let clients: Vec<_> = (0..6).map(|number| scope.spawn(move || client(number))).collect();
-        clients.into_iter().flat_map(|client| client.join().unwrap()).collect()
+        let clients: Vec<_> = (0..10).map(|number| scope.spawn(move || client(number))).collect();
+        clients.into_iter().map(|client| client.join().unwrap()).collect()
     })
 }
 

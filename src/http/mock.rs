@@ -99,7 +99,7 @@ impl MockDeployment {
     }
 }
 
-/// What all requests share.
+/// The state that all requests share.
 #[derive(Clone)]
 struct MockState(Arc<MockShared>);
 

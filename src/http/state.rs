@@ -13,7 +13,7 @@ use crate::admission::flights::Flights;
 use crate::site::PageFile;
 use crate::store::catalog::Catalog;
 
-/// What every server checks of a request, and the responses that it counts.
+/// The checks of every server on a request, and the responses that it counts.
 #[derive(Debug)]
 pub(super) struct AccessGuards {
     pub(super) access: ServerAccess,
