@@ -1,5 +1,7 @@
 //! The command line: parses flags into problems and renders reports. It contains no formula.
 
+#[cfg(feature = "serve")]
+pub mod access;
 pub mod audit;
 pub mod calibrate;
 pub mod catalog;
@@ -22,6 +24,8 @@ pub mod inspect;
 #[cfg(feature = "mcp")]
 pub mod mcp;
 pub mod memory;
+#[cfg(feature = "serve")]
+pub mod mock;
 pub mod nearest;
 pub mod optimize;
 pub mod output;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use mantile::admission::RequestLimits;
 use mantile::http::openapi::openapi;
-use mantile::http::{ConnectionLimits, ServerOptions, Sites, serve};
+use mantile::http::{ConnectionLimits, ServerAccess, ServerOptions, Sites, serve};
 use mantile::report::pretty::pretty;
 use mantile::request::{UNCONTROLLED, entry};
 use mantile::store::catalog::Catalog;
@@ -30,20 +30,29 @@ pub struct Running {
 impl Running {
     fn with(token: Option<&str>, limits: RequestLimits) -> Running {
         Running::under(
-            ServerOptions { token: token.map(str::to_owned), limits, ..options() },
+            ServerOptions { access: ServerAccess { token: token.map(str::to_owned), ..access() }, limits },
             Catalog::default(),
         )
     }
 
     /// A server of a catalogue.
     pub fn under(options: ServerOptions, catalog: Catalog) -> Running {
-        let (bound, address) = mpsc::channel();
-        let (stop, stopped) = oneshot::channel::<()>();
-        let thread = std::thread::spawn(move || {
+        Running::of(move |bound, stopped| {
             serve(catalog.closed(false), &options, |address| bound.send(address).unwrap(), async {
                 let _ = stopped.await;
             })
-        });
+        })
+    }
+
+    /// A server that `serves` until it is stopped, once it has sent its address.
+    pub fn of(
+        serves: impl FnOnce(mpsc::Sender<SocketAddr>, oneshot::Receiver<()>) -> std::io::Result<()>
+        + Send
+        + 'static,
+    ) -> Running {
+        let (bound, address) = mpsc::channel();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let thread = std::thread::spawn(move || serves(bound, stopped));
         Running { address: address.recv().unwrap(), stop: Some(stop), thread: Some(thread) }
     }
 
@@ -109,12 +118,16 @@ impl Drop for Running {
 
 /// Options of a server for tests.
 pub fn options() -> ServerOptions {
+    ServerOptions { access: access(), limits: limits() }
+}
+
+/// Access to a server for tests: this machine, on a port that is free.
+pub fn access() -> ServerAccess {
     let (header, body, stop) = (Duration::from_secs(20), Duration::from_secs(30), Duration::from_secs(30));
-    ServerOptions {
+    ServerAccess {
         listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
         token: None,
         sites: Sites::default(),
-        limits: limits(),
         connections: ConnectionLimits { most: 400, header, body, stop },
         log: None,
     }

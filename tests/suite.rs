@@ -41,6 +41,7 @@ mod laws;
 mod limits;
 mod machine;
 mod metrics;
+mod mock;
 mod models;
 mod names;
 mod nearest;

@@ -1,16 +1,10 @@
 //! `serve`: the HTTP server.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
-use std::time::Duration;
-
+use super::access::{AccessArgs, not_bound, show_listening, stopped};
 use super::request_limits::LimitArgs;
 use super::{CliError, ExitStatus};
-use crate::http::{ConnectionLimits, ServerOptions, Sites, serve};
-use crate::spec::error::Error;
-use crate::spec::limits::{BODY_TIME, CONNECTIONS, HEADER_TIME, STOP_TIME, number, whole};
+use crate::http::{ServerOptions, serve};
 use crate::store::catalog::Catalog;
-use crate::store::file;
 
 const AFTER: &str = "\
 Every request of the command line is a route, with the same request and answer: POST /v2/optimize with the JSON that \
@@ -30,132 +24,21 @@ Examples:
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_long_help = AFTER)]
 pub struct Serve {
-    /// Address and port
-    #[arg(long, value_name = "ADDRESS:PORT", default_value_t = LOOPBACK)]
-    pub listen: SocketAddr,
-    /// A file with the bearer token that requests carry; required for an address beyond this machine
-    #[arg(long, value_name = "FILE")]
-    pub token_file: Option<PathBuf>,
-    /// A name that the server answers to, in addition to its address and the names of this machine
-    #[arg(long, value_name = "NAME", value_parser = host)]
-    pub allow_host: Vec<String>,
-    /// An origin whose pages may use the server, e.g. `https://tools.example.org`
-    #[arg(long, value_name = "ORIGIN", value_parser = origin)]
-    pub allow_origin: Vec<String>,
+    #[command(flatten)]
+    pub access: AccessArgs,
     #[command(flatten)]
     pub limits: LimitArgs,
-    /// Connections at the same time; further ones wait. The default leaves half of the usual 1024 open files to the rest
-    #[arg(long, value_name = "N", default_value = "512", value_parser = whole(&CONNECTIONS), allow_negative_numbers = true)]
-    pub connections: u64,
-    /// Longest time until the header of a request is read, and the longest idle time of a connection. The default is
-    /// twice that of a packet lost three times (RFC 6298: 1 + 2 + 4 s)
-    #[arg(long, value_name = "S", default_value = "15", value_parser = number(&HEADER_TIME), allow_negative_numbers = true)]
-    pub header_time: f64,
-    /// Longest time until a body is read, and in which a client reads no part of its answer. The default is that of the
-    /// largest body at 4.5 Mbit/s
-    #[arg(long, value_name = "S", default_value = "30", value_parser = number(&BODY_TIME), allow_negative_numbers = true)]
-    pub body_time: f64,
-    /// Longest time that answers have at Ctrl-C and SIGTERM. The default is less than the 30 s of Kubernetes
-    #[arg(long, value_name = "S", default_value = "25", value_parser = number(&STOP_TIME), allow_negative_numbers = true)]
-    pub stop_time: f64,
-    /// Write a line of JSON to standard error for every response: time, method, route, status, duration
-    #[arg(long)]
-    pub log: bool,
     /// Let requests fetch `hf:` models
     #[arg(long)]
     pub allow_fetch: bool,
 }
 
-const LOOPBACK: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8000);
-
 impl Serve {
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
-        let token = self.token_file.as_deref().map(token).transpose()?;
-        if token.is_none() && !self.listen.ip().is_loopback() {
-            let fix = "set --token-file, or listen on 127.0.0.1";
-            let found = format!("{} without a token", self.listen);
-            return Err(Error::new("listen", found, "a token beyond this machine", fix).into());
-        }
-        let limits = self.limits.limits();
-        let connections = ConnectionLimits {
-            most: self.connections as usize,
-            header: Duration::from_secs_f64(self.header_time),
-            body: Duration::from_secs_f64(self.body_time),
-            stop: Duration::from_secs_f64(self.stop_time),
-        };
-        let sites = Sites { hosts: self.allow_host.clone(), origins: self.allow_origin.clone() };
-        let log = self.log.then_some(log_line as fn(&str));
-        let options = ServerOptions { listen: self.listen, token, sites, limits, connections, log };
-        let shown = |address: SocketAddr| {
-            // A closed standard error needs no note.
-            let _ = std::io::Write::write_all(
-                &mut anstream::stderr(),
-                format!("listening on http://{address}; GET /openapi.json lists the routes\n").as_bytes(),
-            );
-        };
-        serve(catalog.closed(self.allow_fetch), &options, shown, stopped()).map_err(|error| {
-            let fix = "choose another --listen";
-            Error::new("listen", error.to_string(), "an address that is free", fix)
-        })?;
+        let options = ServerOptions { access: self.access.access()?, limits: self.limits.limits() };
+        let shown = |address| show_listening(address, "GET /openapi.json lists the routes");
+        serve(catalog.closed(self.allow_fetch), &options, shown, stopped())
+            .map_err(|error| not_bound(&error))?;
         Ok(ExitStatus::Success)
     }
-}
-
-fn token(path: &Path) -> Result<String, Error> {
-    let text = file::read_plain(path)?;
-    let token = text.trim();
-    let fix = "write one line of visible ASCII characters into the file, e.g. with `openssl rand -hex 32`";
-    let wrong = |found: &str| Error::new("", found, "a bearer token", fix).in_file(file::shown(path));
-    match token {
-        "" => Err(wrong("an empty file")),
-        token if token.bytes().all(|byte| byte.is_ascii_graphic()) => Ok(token.to_owned()),
-        // A header carries no other character.
-        _ => Err(wrong("a text with spaces, line breaks or other characters")),
-    }
-}
-
-/// A name of a host.
-fn host(text: &str) -> Result<String, String> {
-    let name = |c: char| c.is_ascii_alphanumeric() || "-_.:[]".contains(c);
-    let bare = text.parse::<std::net::Ipv6Addr>().map_or(text.to_owned(), |address| format!("[{address}]"));
-    let port = !bare.starts_with('[') && bare.contains(':');
-    match !bare.is_empty() && !port && bare.chars().all(name) {
-        true => Ok(bare),
-        false => {
-            Err("expected the name of a host without scheme, port and path, e.g. mantile.example.org"
-                .to_owned())
-        }
-    }
-}
-
-/// An origin: scheme, host and port.
-fn origin(text: &str) -> Result<String, String> {
-    let text = text.trim_end_matches('/').to_ascii_lowercase();
-    let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
-    let name = |c: char| c.is_ascii_alphanumeric() || "-_.:[]".contains(c);
-    match host.is_some_and(|host| !host.is_empty() && host.chars().all(name)) {
-        true => Ok(text),
-        false => Err("expected scheme, host and port of a page, e.g. `https://tools.example.org`".to_owned()),
-    }
-}
-
-/// Writes a line of the log; a closed standard error ends no request.
-fn log_line(line: &str) {
-    let _ = std::io::Write::write_all(&mut std::io::stderr(), format!("{line}\n").as_bytes());
-}
-
-/// Resolves at Ctrl-C or SIGTERM.
-async fn stopped() {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = tokio::signal::ctrl_c() => {}
-            }
-            return;
-        }
-    }
-    let _ = tokio::signal::ctrl_c().await;
 }

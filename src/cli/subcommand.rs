@@ -6,8 +6,6 @@ use super::defaults::{AppliedDefaults, UserDefaults};
 use super::exit::ExitStatus;
 #[cfg(feature = "mcp")]
 use super::mcp;
-#[cfg(feature = "serve")]
-use super::serve;
 #[cfg(feature = "site")]
 use super::site;
 use super::{
@@ -15,6 +13,8 @@ use super::{
     fleet, inspect, nearest, optimize, place, recommend, reference, simulate, static_batch, sweep, validate,
     verify,
 };
+#[cfg(feature = "serve")]
+use super::{mock, serve};
 use crate::report::rendered::Answer;
 use crate::request::place::PlaceRequest;
 use crate::request::reference::GlossaryRequest;
@@ -142,6 +142,8 @@ subcommands! {
     Calibrate(calibrate::Calibrate): [|it, _| it.request()?] [] [] [];
     /// Serve every request over HTTP
     ["serve"] Serve(serve::Serve): [] [] [] [];
+    /// Serve OpenAI's interface at the predicted speed, by simulation: for tests without a GPU
+    ["serve"] Mock(mock::Mock): [] [planned.problem.defaults => applied] [] [];
     /// The page as files that need no server
     ["site"] Site(site::Site): [] [] [] [];
     /// Serve every request to an assistant, over the Model Context Protocol

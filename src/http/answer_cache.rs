@@ -66,7 +66,7 @@ where
     F: Future<Output = Made> + Send + 'static,
 {
     if let Some(answer) = state.cached_answers.get(&key) {
-        state.counters.cached.fetch_add(1, Relaxed);
+        state.cached.fetch_add(1, Relaxed);
         return Flight::ended(Ok(answer));
     }
     let of = state.clone();

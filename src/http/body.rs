@@ -3,6 +3,9 @@
 //! A page of a stranger may send forms and plain text anywhere without asking first; JSON it may not. So a body of another
 //! type is refused.
 
+use std::future::Future;
+use std::time::Duration;
+
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{FromRequest, Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
@@ -19,13 +22,29 @@ pub(super) async fn read(State(state): State<ServerState>, request: Request, nex
     if request.method() != Method::POST {
         return next.run(request).await;
     }
-    let (parts, body) = request.into_parts();
-    let large = body.size_hint().upper().is_none_or(|bytes| bytes > SHORT_MESSAGE as u64);
-    let read = async {
-        let place = match large {
+    let large = request.body().size_hint().upper().is_none_or(|bytes| bytes > SHORT_MESSAGE as u64);
+    let place = async {
+        match large {
             true => state.admission.long_message().await,
             false => None,
-        };
+        }
+    };
+    match received(request, state.guards.access.connections.body, place).await {
+        // The place is kept until the answer: the request is as long as its body.
+        Ok((_place, request)) => next.run(request).await,
+        Err(refusal) => refusal.into_response(),
+    }
+}
+
+/// A request whose body is in memory within `patience`, once there is a `place` for it: JSON, or nothing.
+pub(super) async fn received<P>(
+    request: Request,
+    patience: Duration,
+    place: impl Future<Output = P>,
+) -> Result<(P, Request), Refusal> {
+    let (parts, body) = request.into_parts();
+    let read = async {
+        let place = place.await;
         let read = Bytes::from_request(Request::from_parts(parts.clone(), body), &()).await;
         let refused = |fault: axum::extract::rejection::BytesRejection| {
             ProblemDocument::new(fault.status(), fault.body_text())
@@ -36,19 +55,12 @@ pub(super) async fn read(State(state): State<ServerState>, request: Request, nex
         ProblemDocument::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time")
             .fix("send the body at once")
     };
-    let read = timeout(state.connections.body, read).await.map_err(late).flatten();
-    let checked = read.map_err(Refusal::from).and_then(|(place, bytes)| {
-        if bytes.is_empty() || is_json(&parts.headers) {
-            Ok((place, bytes))
-        } else {
-            Err(not_json(&parts.headers))
-        }
-    });
-    match checked {
-        // The place is kept until the answer: the request is as long as its body.
-        Ok((_place, bytes)) => next.run(Request::from_parts(parts, Body::from(bytes))).await,
-        Err(refusal) => refusal.into_response(),
+    let read = timeout(patience, read).await.map_err(late).flatten();
+    let (place, bytes) = read?;
+    if !bytes.is_empty() && !is_json(&parts.headers) {
+        return Err(not_json(&parts.headers));
     }
+    Ok((place, Request::from_parts(parts, Body::from(bytes))))
 }
 
 fn is_json(headers: &HeaderMap) -> bool {

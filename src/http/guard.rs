@@ -1,5 +1,7 @@
 //! Who may ask, and what a browser may do with an answer.
 
+use std::sync::Arc;
+
 use axum::extract::{Request, State};
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
@@ -7,11 +9,11 @@ use axum::response::{IntoResponse, Response};
 use sha2::{Digest, Sha256};
 
 use super::problem::ProblemDocument;
-use super::state::ServerState;
+use super::state::AccessGuards;
 
 /// Refuses requests without the bearer token, where the server has one.
-pub(super) async fn token(State(state): State<ServerState>, request: Request, next: Next) -> Response {
-    let Some(expected) = &state.token else { return next.run(request).await };
+pub(super) async fn token(State(guards): State<Arc<AccessGuards>>, request: Request, next: Next) -> Response {
+    let Some(expected) = &guards.access.token else { return next.run(request).await };
     let given = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let given = given.and_then(|text| text.strip_prefix("Bearer "));
     // Digests are compared, so that the time of the comparison says nothing about the token.

@@ -1,5 +1,6 @@
 //! A log for operators: one line of JSON per response. No body, no address of a client and no name of a host is in it.
 
+use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use axum::extract::{MatchedPath, Request, State};
@@ -8,7 +9,7 @@ use axum::response::Response;
 use chrono::{DateTime, SecondsFormat};
 use serde::Serialize;
 
-use super::state::ServerState;
+use super::state::AccessGuards;
 use crate::request::entry;
 
 #[derive(Serialize)]
@@ -31,8 +32,8 @@ fn now() -> String {
 }
 
 /// Writes a line for every response, where the server has a log.
-pub(super) async fn log(State(state): State<ServerState>, request: Request, next: Next) -> Response {
-    let Some(write) = state.log else { return next.run(request).await };
+pub(super) async fn log(State(guards): State<Arc<AccessGuards>>, request: Request, next: Next) -> Response {
+    let Some(write) = guards.access.log else { return next.run(request).await };
     let begun = Instant::now();
     let method = request.method().clone();
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());

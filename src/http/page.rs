@@ -29,7 +29,7 @@ pub(super) fn routes() -> Router<ServerState> {
 async fn file(State(state): State<ServerState>, headers: HeaderMap, name: &'static str) -> Response {
     let of = state.clone();
     let made = tokio::task::spawn_blocking(move || {
-        let built_in = of.token.as_ref().map(|_| Catalog::default().closed(false));
+        let built_in = of.guards.access.token.as_ref().map(|_| Catalog::default().closed(false));
         let listed = built_in.as_ref().unwrap_or(&of.admission.catalog);
         of.page
             .get_or_init(|| files(listed, PageEngine::Server).map_err(|fault| Box::new(fault.into())))

@@ -129,22 +129,21 @@ impl IntoResponse for Refusal {
 impl IntoResponse for ProblemDocument {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let mut response = (status, Json(self)).into_response();
+        let mut response = (status, Json(&self)).into_response();
         let kind = HeaderValue::from_static("application/problem+json");
         response.headers_mut().insert(header::CONTENT_TYPE, kind);
+        // A server of another interface writes it in the shape of that.
+        response.extensions_mut().insert(self);
         response
     }
 }
 
-pub(super) async fn no_route() -> ProblemDocument {
-    ProblemDocument::new(StatusCode::NOT_FOUND, "no such route").fix("GET /v2 lists the requests")
+pub(super) fn no_route(fix: &str) -> ProblemDocument {
+    ProblemDocument::new(StatusCode::NOT_FOUND, "no such route").fix(fix)
 }
 
-pub(super) async fn no_method() -> ProblemDocument {
-    ProblemDocument::new(
-        StatusCode::METHOD_NOT_ALLOWED,
-        "the route has other methods; /openapi.json lists them",
-    )
+pub(super) fn no_method(fix: &str) -> ProblemDocument {
+    ProblemDocument::new(StatusCode::METHOD_NOT_ALLOWED, "the route has other methods").fix(fix)
 }
 
 /// A bug: the server lives on, and the client learns nothing of its inside.

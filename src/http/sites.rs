@@ -4,6 +4,7 @@
 //! or from another origin (`Origin`). Both are refused unless the operator allows them.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::http::uri::Authority;
@@ -14,7 +15,7 @@ use tower_http::cors::CorsLayer;
 
 use super::connections::LocalAddress;
 use super::problem::{ProblemDocument, Refusal};
-use super::state::ServerState;
+use super::state::AccessGuards;
 
 /// Names and origins that are allowed in addition to the server's own.
 #[derive(Clone, Debug, Default)]
@@ -26,10 +27,10 @@ pub struct Sites {
 }
 
 /// Refuses requests to foreign hosts and from foreign origins.
-pub(super) async fn known(State(state): State<ServerState>, request: Request, next: Next) -> Response {
+pub(super) async fn known(State(guards): State<Arc<AccessGuards>>, request: Request, next: Next) -> Response {
     let local = request.extensions().get::<LocalAddress>().map(|address| address.0);
-    let checked =
-        state.sites.host(&request, local).and_then(|host| state.sites.origin(request.headers(), &host));
+    let sites = &guards.access.sites;
+    let checked = sites.host(&request, local).and_then(|host| sites.origin(request.headers(), &host));
     match checked {
         Ok(()) => next.run(request).await,
         Err(refusal) => refusal.into_response(),

@@ -4,23 +4,27 @@ use std::io;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use super::ServerOptions;
 use super::answer_cache::{AnswerCache, CachedAnswer, answer_cache};
-use super::connections::ConnectionLimits;
 use super::estimator::MeasuredRuns;
 use super::problem::{ProblemDocument, Refusal};
-use super::sites::Sites;
+use super::{ServerAccess, ServerOptions};
 use crate::admission::Admission;
 use crate::admission::flights::Flights;
 use crate::site::PageFile;
 use crate::store::catalog::Catalog;
 
-#[derive(Debug, Default)]
-pub(super) struct ServerCounters {
+/// The checks of every server on a request, and the responses that it counts.
+#[derive(Debug)]
+pub(super) struct AccessGuards {
+    pub(super) access: ServerAccess,
     /// Responses by the hundreds of their status: 1xx to 5xx.
     pub(super) responses: [AtomicU64; 5],
-    /// Answers that were computed before.
-    pub(super) cached: AtomicU64,
+}
+
+impl AccessGuards {
+    pub(super) fn of(access: &ServerAccess) -> Arc<AccessGuards> {
+        Arc::new(AccessGuards { access: access.clone(), responses: <[AtomicU64; 5]>::default() })
+    }
 }
 
 #[derive(Clone)]
@@ -28,11 +32,9 @@ pub(super) struct ServerState(Arc<Shared>);
 
 pub(super) struct Shared {
     pub(super) admission: Arc<Admission>,
-    pub(super) token: Option<String>,
-    pub(super) sites: Sites,
-    pub(super) connections: ConnectionLimits,
-    pub(super) log: Option<fn(&str)>,
-    pub(super) counters: ServerCounters,
+    pub(super) guards: Arc<AccessGuards>,
+    /// Answers that were computed before.
+    pub(super) cached: AtomicU64,
     pub(super) cached_answers: AnswerCache,
     pub(super) flights: Flights<Result<CachedAnswer, Refusal>>,
     /// The page, made at its first request.
@@ -52,15 +54,12 @@ impl ServerState {
     pub(super) fn new(catalog: Catalog, options: &ServerOptions) -> io::Result<ServerState> {
         Ok(ServerState(Arc::new(Shared {
             admission: Arc::new(Admission::new(catalog, options.limits.clone())?),
-            token: options.token.clone(),
-            sites: options.sites.clone(),
-            connections: options.connections.clone(),
-            counters: ServerCounters::default(),
+            guards: AccessGuards::of(&options.access),
+            cached: AtomicU64::new(0),
             cached_answers: answer_cache(),
             flights: Flights::new(),
             page: OnceLock::new(),
             measured: Mutex::default(),
-            log: options.log,
         })))
     }
 

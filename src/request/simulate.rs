@@ -140,16 +140,8 @@ pub fn simulate(
     request: &SimulateRequest,
     control: &RequestControl,
 ) -> Result<SimulateReport, Error> {
-    request.traffic.check()?;
-    let scenario = request.planned(catalog, control)?;
-    // How many requests come is the traffic's matter: a plan that a rate overloads has a queue that grows.
-    let priced = Scenario { rate: None, percentile: None, ..scenario.clone() };
-    let plan = PricedPlan::new(catalog, &EstimateRequest::of(priced), control)?;
-    let seed = request.traffic.seed.unwrap_or(DEFAULT_SEED);
+    let (scenario, plan, settings) = request.deployed(catalog, control)?;
     let front_end_s = plan.clock().front_end_s();
-    let settings = plan.deployment(request.traffic.router.unwrap_or_default(), seed)?;
-    let operation = request.operation.settings(&settings.pools, front_end_s)?;
-    let settings = DeploymentSettings { operation, ..settings };
     let traffic = request.traffic.drawn(&scenario, &plan);
     let mut measured = Measured::of(request.traffic.warm_up(&traffic));
     let source = request.traffic.source(&traffic, &request.scenario);
@@ -223,6 +215,26 @@ fn operation_report(
 }
 
 impl SimulateRequest {
+    /// The scenario with its deployment, the plan, and the replicas that requests reach.
+    ///
+    /// # Errors
+    /// The request is faulty, or the deployment cannot run, or is not simulated.
+    pub(crate) fn deployed(
+        &self,
+        catalog: &Catalog,
+        control: &RequestControl,
+    ) -> Result<(Scenario, PricedPlan, DeploymentSettings), Error> {
+        self.traffic.check()?;
+        let scenario = self.planned(catalog, control)?;
+        // How many requests come is the traffic's matter: a plan that a rate overloads has a queue that grows.
+        let priced = Scenario { rate: None, percentile: None, ..scenario.clone() };
+        let plan = PricedPlan::new(catalog, &EstimateRequest::of(priced), control)?;
+        let seed = self.traffic.seed.unwrap_or(DEFAULT_SEED);
+        let settings = plan.deployment(self.traffic.router.unwrap_or_default(), seed)?;
+        let operation = self.operation.settings(&settings.pools, plan.clock().front_end_s())?;
+        Ok((scenario, plan, DeploymentSettings { operation, ..settings }))
+    }
+
     /// The scenario with its deployment, or with the best one.
     fn planned(&self, catalog: &Catalog, control: &RequestControl) -> Result<Scenario, Error> {
         if self.scenario.deployment.is_some() {

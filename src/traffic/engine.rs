@@ -88,6 +88,8 @@ pub trait SchedulerEngine {
     /// That step, and `steps - 1` equal ones after it, are computed. `note` hears of first and last tokens, if not
     /// in the next choice.
     fn complete(&mut self, steps: u32, note: Note<'_>);
+    /// The tokens of output that each request is yet to get, after the scheduler has heard of the step before.
+    fn lacking(&self, hear: &mut dyn FnMut(u64, u32));
 }
 
 /// Puts a request into the slab of an engine, into a vacant slot where there is one, and returns its slot.

@@ -454,6 +454,15 @@ impl SchedulerEngine for LlamacppEngine {
         u64::from(ends.min().unwrap_or(1)).min(fit.saturating_add(1)) as u32
     }
 
+    fn lacking(&self, hear: &mut dyn FnMut(u64, u32)) {
+        for one in self.slots.iter().filter_map(|slot| slot.running.as_ref()) {
+            hear(one.request.id, one.request.output.saturating_sub(one.made));
+        }
+        for one in self.queue.iter().chain(&self.deferred) {
+            hear(one.id, one.output);
+        }
+    }
+
     fn complete(&mut self, steps: u32, note: Note<'_>) {
         let mut parts = std::mem::take(&mut self.step);
         parts.retain(|part| part.output);

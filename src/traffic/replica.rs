@@ -60,6 +60,8 @@ pub struct Replica {
     loads: Vec<StepLoad>,
     /// When the scheduler made up the step that follows: with asynchronous scheduling, at the start of the one before.
     ahead: bool,
+    /// Whether equal steps are taken one by one, so that each token has its own time.
+    single: bool,
     last_start_s: f64,
 }
 
@@ -73,8 +75,15 @@ impl Replica {
             current: None,
             loads: vec![StepLoad::default(); ranks],
             ahead: settings.is_asynchronous(),
+            single: false,
             last_start_s: f64::NEG_INFINITY,
         }
+    }
+
+    /// The same, one step at a time.
+    #[must_use]
+    pub fn by_single_steps(self) -> Replica {
+        Replica { single: true, ..self }
     }
 
     /// Its engines.
@@ -229,7 +238,7 @@ impl Replica {
     /// All ranks make up their batches. Returns the number of equal steps.
     fn choose(&mut self, now: f64, note: &mut impl FnMut(ReplicaEvent)) -> u32 {
         let heard = self.inbox.is_empty() && self.aborts.is_empty();
-        let mut steps = if heard { u32::MAX } else { 1 };
+        let mut steps = if heard && !self.single { u32::MAX } else { 1 };
         for (engine, load) in self.engines.iter_mut().zip(&mut self.loads) {
             engine.choose(&mut |id, event| note(ReplicaEvent::Request(id, event, now)));
             engine.settle();

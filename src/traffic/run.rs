@@ -152,7 +152,7 @@ struct DecodeQueue {
 }
 
 /// A run in progress.
-struct Run<'a, C> {
+pub struct TrafficRun<'a, C> {
     replicas: Vec<Replica>,
     /// By replica: its pool.
     pools: Vec<usize>,
@@ -166,14 +166,35 @@ struct Run<'a, C> {
     seen: UnlimitedCache,
     ledger: RunLedger,
     upkeep: RunUpkeep,
+    /// Whether each token is heard of at its time.
+    streams: bool,
 }
 
 /// The next event of a run.
-enum NextEvent {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NextEvent {
+    /// A request reaches the deployment.
     Arrival,
+    /// The KV cache of a request reaches the worker that decodes.
     Handover,
-    Step(usize, f64),
+    /// The steps of this replica end.
+    Step(usize),
+    /// A time of the operation: a fault, a start, a decision of the scaler, a client that gives up.
     Timer,
+}
+
+/// Hears of the requests of a run.
+pub trait RunListener {
+    /// A request was answered.
+    fn answered(&mut self, record: &RequestRecord);
+    /// A request has this many tokens of its output; of a run that is streamed.
+    fn has_tokens(&mut self, _id: u64, _tokens: u32) {}
+}
+
+impl<F: FnMut(&RequestRecord)> RunListener for F {
+    fn answered(&mut self, record: &RequestRecord) {
+        self(record);
+    }
 }
 
 /// Runs `source` to its end on a deployment. `record` gets the requests in order of their ends; `stop` ends the run
@@ -185,20 +206,9 @@ pub fn run(
     record: &mut impl FnMut(&RequestRecord),
     stop: &impl Fn() -> bool,
 ) -> RunTotals {
-    let mut run = Run::new(settings, clocks);
-    while let Some(next) = run.next(&source) {
-        match next {
-            NextEvent::Arrival => run.arrival(&mut source),
-            NextEvent::Handover => run.received(),
-            NextEvent::Step(replica, end_s) => {
-                run.step(replica);
-                run.watch(end_s);
-                run.update_replicas(end_s);
-            }
-            NextEvent::Timer => run.timer(&mut source),
-        }
-        run.settle(&mut source, record);
-        if matches!(next, NextEvent::Step(..)) && stop() {
+    let mut run = TrafficRun::new(settings, clocks);
+    while let Some(event) = run.advance(&mut source, f64::INFINITY, record) {
+        if matches!(event, NextEvent::Step(_)) && stop() {
             break;
         }
     }
@@ -208,8 +218,9 @@ pub fn run(
     run.ledger.totals
 }
 
-impl<'a, C: DeploymentClock> Run<'a, C> {
-    fn new(settings: &'a DeploymentSettings, clocks: &'a C) -> Run<'a, C> {
+impl<'a, C: DeploymentClock> TrafficRun<'a, C> {
+    /// A run in which nothing has come.
+    pub fn new(settings: &'a DeploymentSettings, clocks: &'a C) -> TrafficRun<'a, C> {
         let serving = settings.pools.iter().map(|pool| pool.replicas).sum();
         let most = settings.operation.scaler.as_ref().map_or(0, |scaler| scaler.most).max(serving);
         let each = || {
@@ -226,7 +237,7 @@ impl<'a, C: DeploymentClock> Run<'a, C> {
             Replica::new(&pool.scheduler, if at < serving { pool.ranks } else { 0 })
         };
         let decoders = each().enumerate().filter(|(_, (_, pool))| pool.role == Role::Decode);
-        Run {
+        TrafficRun {
             replicas: numbered.map(|(at, (_, pool))| replica(at, pool)).collect(),
             pools: each().map(|(at, _)| at).collect(),
             settings,
@@ -243,11 +254,55 @@ impl<'a, C: DeploymentClock> Run<'a, C> {
             seen: UnlimitedCache::default(),
             decoders: decoders.map(|(replica, _)| replica).collect(),
             upkeep: RunUpkeep::new(settings, (serving, most)),
+            streams: false,
         }
     }
 
-    /// The event that comes first; of several at one time an arrival, then a transfer, then a step.
-    fn next(&mut self, source: &RequestSource) -> Option<NextEvent> {
+    /// The same, whose listener hears of every token at its time.
+    #[must_use]
+    pub fn streamed(self) -> TrafficRun<'a, C> {
+        let replicas = self.replicas.into_iter().map(Replica::by_single_steps).collect();
+        TrafficRun { replicas, streams: true, ..self }
+    }
+
+    /// The totals so far.
+    pub fn totals(&self) -> &RunTotals {
+        &self.ledger.totals
+    }
+
+    /// When the next event is, if there is one.
+    pub fn next_s(&self, source: &RequestSource) -> Option<f64> {
+        self.next(source).map(|(_, time_s)| time_s)
+    }
+
+    /// Takes the next event, unless it comes after `until_s`.
+    pub fn advance(
+        &mut self,
+        source: &mut RequestSource,
+        until_s: f64,
+        listener: &mut impl RunListener,
+    ) -> Option<NextEvent> {
+        let (event, time_s) = self.next(source).filter(|(_, time_s)| *time_s <= until_s)?;
+        self.upkeep.now_s = time_s;
+        match event {
+            NextEvent::Arrival => self.arrival(source),
+            NextEvent::Handover => self.received(listener),
+            NextEvent::Step(replica) => {
+                self.step(replica);
+                self.watch(time_s);
+                self.update_replicas(time_s);
+            }
+            NextEvent::Timer => self.timer(source),
+        }
+        self.settle(source, listener);
+        if let NextEvent::Step(replica) = event {
+            self.stream(replica, listener);
+        }
+        Some(event)
+    }
+
+    /// The event that comes first, and its time; of several at one time an arrival, then a transfer, then a step.
+    fn next(&self, source: &RequestSource) -> Option<(NextEvent, f64)> {
         let ends = self.replicas.iter().enumerate().filter_map(|(at, replica)| Some((at, replica.end_s()?)));
         let step = ends.min_by(|a, b| a.1.total_cmp(&b.1).then(a.0.cmp(&b.0)));
         let handover = self.handovers.next_s();
@@ -256,19 +311,36 @@ impl<'a, C: DeploymentClock> Run<'a, C> {
         let others = [source.next_s(), handover, end].into_iter().flatten().min_by(f64::total_cmp);
         let is_open = others.is_some() || !self.ledger.running.is_empty() || self.upkeep.parked() > 0;
         let timer = self.upkeep.next_s(others.is_none()).filter(|_| is_open);
-        let first = [others, timer].into_iter().flatten().min_by(f64::total_cmp);
-        self.upkeep.now_s = first.unwrap_or(self.upkeep.now_s);
-        if timer.is_some() && others.is_none_or(|other| timer < Some(other)) {
-            return Some(NextEvent::Timer);
+        if let Some(timer) = timer.filter(|timer| others.is_none_or(|other| *timer < other)) {
+            return Some((NextEvent::Timer, timer));
         }
         match (source.next_s(), handover, step) {
             (Some(arrives), ..) if not_after(arrives, handover) && not_after(arrives, end) => {
-                Some(NextEvent::Arrival)
+                Some((NextEvent::Arrival, arrives))
             }
-            (_, Some(sent), _) if not_after(sent, end) => Some(NextEvent::Handover),
-            (_, _, Some((replica, end_s))) => Some(NextEvent::Step(replica, end_s)),
+            (_, Some(sent), _) if not_after(sent, end) => Some((NextEvent::Handover, sent)),
+            (_, _, Some((replica, end_s))) => Some((NextEvent::Step(replica), end_s)),
             _ => None,
         }
+    }
+
+    /// The listener hears of the tokens of a replica's requests, after a step of it.
+    fn stream(&self, replica: usize, listener: &mut impl RunListener) {
+        // A worker that does not decode keeps the first token for the one that does.
+        if !self.streams || self.pool(replica).role == Role::Prefill {
+            return;
+        }
+        for engine in self.replicas[replica].engines() {
+            engine.lacking(&mut |id, lacking| {
+                let Some(one) = self.ledger.running.get(&id) else { return };
+                listener.has_tokens(id, one.record.output.saturating_sub(lacking));
+            });
+        }
+    }
+
+    /// Whether a replica can take a request at all.
+    pub fn can_take(&self, request: &EngineRequest) -> bool {
+        !self.open_to(request).is_empty()
     }
 
     fn pool(&self, replica: usize) -> &PoolSettings {
@@ -350,7 +422,7 @@ impl<'a, C: DeploymentClock> Run<'a, C> {
     }
 
     /// Deals with the events that concern more than one replica, in their order.
-    fn settle(&mut self, source: &mut RequestSource, record: &mut impl FnMut(&RequestRecord)) {
+    fn settle(&mut self, source: &mut RequestSource, listener: &mut impl RunListener) {
         let mut events = std::mem::take(&mut self.ledger.events);
         for event in events.drain(..) {
             match event {
@@ -363,7 +435,7 @@ impl<'a, C: DeploymentClock> Run<'a, C> {
                 RunEvent::Answered(one) => {
                     source.answered(one.id, one.last_token_s);
                     self.upkeep.forget(one.id);
-                    record(&one);
+                    listener.answered(&one);
                     self.send_waiting(one.last_token_s);
                 }
                 RunEvent::Failed(id, time_s) => {
@@ -426,7 +498,7 @@ impl<'a, C: DeploymentClock> Run<'a, C> {
     }
 
     /// A cache has arrived: its request decodes from now on.
-    fn received(&mut self) {
+    fn received(&mut self, listener: &mut impl RunListener) {
         let Some((time_s, to, request)) = self.handovers.take() else { return };
         if !self.ledger.running.contains_key(&request.id) {
             // Its client has given it up.
@@ -435,14 +507,22 @@ impl<'a, C: DeploymentClock> Run<'a, C> {
         let rank = self.replicas[to].emptiest_rank();
         let first = self.pool(to).scheduler.takes_first_token();
         self.ledger.sent(request.id, (to, rank), time_s, first);
+        if self.streams && first {
+            listener.has_tokens(request.id, 1);
+        }
         self.submit(to, rank, time_s, decoded(request, first));
     }
 
     /// Adds the state at `time_s` to the timeline, where it is due.
     fn watch(&mut self, time_s: f64) {
-        if !self.ledger.totals.timeline.is_due(time_s) {
-            return;
+        if self.ledger.totals.timeline.is_due(time_s) {
+            let point = self.state(time_s);
+            self.ledger.totals.timeline.add(point);
         }
+    }
+
+    /// The state at `time_s`, at which nothing has come and no step has ended that the run has not taken.
+    pub fn state(&self, time_s: f64) -> TimelinePoint {
         let numbered = || self.replicas.iter().enumerate();
         let working = || numbered().filter(|(at, _)| self.upkeep.states.works(*at));
         let engines = || working().flat_map(|(_, replica)| replica.engines());
@@ -452,14 +532,14 @@ impl<'a, C: DeploymentClock> Run<'a, C> {
         let between: usize = self.decoding.iter().map(|queue| queue.waiting.len()).sum();
         let (used, all) =
             engines().fold((0, 0), |sum, engine| (sum.0 + engine.cache_used(), sum.1 + engine.cache()));
-        self.ledger.totals.timeline.add(TimelinePoint {
+        TimelinePoint {
             time_s,
             running,
             waiting: waiting + (inboxes + between + self.upkeep.parked()) as u64,
             kv_used: used as f64 / (all as f64).max(1.0),
             output_tokens: self.ledger.totals.generated,
             replicas: self.settings.operation.changes_replicas().then(|| working().count() as u64),
-        });
+        }
     }
 }
 

@@ -396,14 +396,14 @@ impl SglangEngine {
     }
 
     /// Memory that a request lacks for its next step.
-    fn lacking(&self, slot: SglangSlot) -> u32 {
+    fn step_memory(&self, slot: SglangSlot) -> u32 {
         let (page, held) = (self.settings.page_tokens, self.at(slot).held);
         up(held + self.step_tokens(), page) - up(held, page)
     }
 
     /// Whether there is memory for the next token of these requests.
     fn next_token_fits(&mut self, slots: &[SglangSlot]) -> bool {
-        let tokens = slots.iter().map(|slot| self.lacking(*slot)).sum();
+        let tokens = slots.iter().map(|slot| self.step_memory(*slot)).sum();
         self.evict(tokens);
         self.free >= tokens
     }
@@ -415,7 +415,7 @@ impl SglangEngine {
         self.evict(self.running.len() as u32 * up(places, page));
         let slots = std::mem::take(&mut self.running);
         for &slot in &slots {
-            let lacking = self.lacking(slot);
+            let lacking = self.step_memory(slot);
             self.take(lacking);
             self.at_mut(slot).held += places;
         }
@@ -712,6 +712,11 @@ impl SchedulerEngine for SglangEngine {
             }
             self.last = Some(batch);
         }
+    }
+
+    fn lacking(&self, hear: &mut dyn FnMut(u64, u32)) {
+        let live = self.live.iter().flatten();
+        live.for_each(|one| hear(one.request.id, one.output.saturating_sub(one.outputs)));
     }
 }
 

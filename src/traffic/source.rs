@@ -184,6 +184,8 @@ pub struct RequestSource {
 enum Script {
     Drawn(DrawnTraffic),
     Listed(VecDeque<Session>),
+    /// They come from outside, while the run goes on.
+    Submitted,
 }
 
 enum Next {
@@ -239,7 +241,14 @@ impl RequestSource {
                 traffic.prefix > 0 || traffic.distinct_prompts > 0 || traffic.sessions.is_some()
             }
             Script::Listed(_) => true,
+            // Their number has no limit.
+            Script::Submitted => false,
         }
+    }
+
+    /// A request comes from outside, not before any that was taken.
+    pub fn submit(&mut self, arrival: Arrival) {
+        self.coming.push(Coming::request(arrival));
     }
 
     /// The same, where a client's next request reaches the scheduler `pause_s` seconds after the answer before.
@@ -406,6 +415,11 @@ pub fn replayed(arrivals: Vec<Arrival>) -> RequestSource {
     let mut source = RequestSource::of(Arrivals::Clients(0), u64::MAX, Script::Listed(VecDeque::new()));
     source.coming.extend(arrivals.into_iter().map(Coming::request));
     source
+}
+
+/// Requests that are submitted while the run goes on.
+pub fn submitted() -> RequestSource {
+    RequestSource::of(Arrivals::Clients(0), u64::MAX, Script::Submitted)
 }
 
 /// Sessions at their own times, or one after the other by this many clients.

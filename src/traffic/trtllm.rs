@@ -582,4 +582,9 @@ impl SchedulerEngine for TrtllmEngine {
             self.finish(&batch);
         }
     }
+
+    fn lacking(&self, hear: &mut dyn FnMut(u64, u32)) {
+        let live = self.live.iter().flatten();
+        live.for_each(|one| hear(one.request.id, one.request.output.saturating_sub(one.made)));
+    }
 }

@@ -2,18 +2,21 @@
 
 use std::sync::Mutex;
 
-use mantile::http::ServerOptions;
+use mantile::http::{ServerAccess, ServerOptions};
 use mantile::store::catalog::Catalog;
 use serde_json::{Value, json};
 
-use super::{Running, options};
+use super::{Running, access, options};
 
 static WRITTEN: Mutex<Vec<String>> = Mutex::new(vec![]);
 
 #[test]
 fn a_line_has_route_and_status_and_nothing_of_the_client() {
     let log: fn(&str) = |line| WRITTEN.lock().unwrap().push(line.to_owned());
-    let server = Running::under(ServerOptions { log: Some(log), ..options() }, Catalog::default());
+    let server = Running::under(
+        ServerOptions { access: ServerAccess { log: Some(log), ..access() }, ..options() },
+        Catalog::default(),
+    );
     let body = json!({"scenario": {"model": "secret-model", "hardware": "1xh100"}}).to_string();
     server.send("POST", "/v2/estimate?secret-query", &[("x-secret", "secret-header")], &body);
     server.send("GET", "/healthz", &[], "");

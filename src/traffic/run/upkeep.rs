@@ -4,7 +4,7 @@ use std::collections::{BinaryHeap, HashMap, VecDeque};
 
 use super::{
     DeploymentClock, DeploymentSettings, EngineRequest, LeavingRequest, Replica, RequestInRun, RequestRecord,
-    RequestSource, Run,
+    RequestSource, TrafficRun,
 };
 use crate::spec::role::Role;
 use crate::traffic::due::Due;
@@ -124,7 +124,7 @@ impl RunUpkeep {
     }
 }
 
-impl<C: DeploymentClock> Run<'_, C> {
+impl<C: DeploymentClock> TrafficRun<'_, C> {
     /// Sets when the client of a request gives it up.
     pub(super) fn set_patience(&mut self, id: u64, time_s: f64) {
         if let Some(patience_s) = self.settings.operation.client_timeout_s {

@@ -5,11 +5,11 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
-use mantile::http::{ConnectionLimits, ServerOptions};
+use mantile::http::{ConnectionLimits, ServerAccess, ServerOptions};
 use mantile::store::catalog::Catalog;
 
 use crate::draw::cases;
-use crate::http::{Running, options};
+use crate::http::{Running, access, options};
 
 /// Time that a busy machine may add.
 const SLACK: Duration = Duration::from_secs(30);
@@ -25,7 +25,10 @@ const BEGUN: [&str; 6] = [
 
 fn server(most: usize, time: Duration, stop: Duration) -> Running {
     let connections = ConnectionLimits { most, header: time, body: time, stop };
-    Running::under(ServerOptions { connections, ..options() }, Catalog::default())
+    Running::under(
+        ServerOptions { access: ServerAccess { connections, ..access() }, ..options() },
+        Catalog::default(),
+    )
 }
 
 /// A client that begins, then says nothing, or sends a byte now and then.

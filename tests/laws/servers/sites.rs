@@ -1,12 +1,12 @@
 //! A page of a stranger reaches nothing through a browser.
 
 use fastrand::Rng;
-use mantile::http::{ServerOptions, Sites};
+use mantile::http::{ServerAccess, ServerOptions, Sites};
 use mantile::store::catalog::Catalog;
 use serde_json::json;
 
 use crate::draw::cases;
-use crate::http::{Running, options};
+use crate::http::{Running, access, options};
 
 /// Hosts with whether the server answers to them.
 const HOSTS: [(&str, bool); 16] = [
@@ -66,7 +66,10 @@ fn foreign_hosts_origins_and_types_are_refused() {
         hosts: vec!["mantile.example.org".to_owned()],
         origins: vec!["https://tools.example.org".to_owned()],
     };
-    let server = Running::under(ServerOptions { sites, ..options() }, Catalog::default());
+    let server = Running::under(
+        ServerOptions { access: ServerAccess { sites, ..access() }, ..options() },
+        Catalog::default(),
+    );
     let runs = |server: &Running| server.send("GET", "/v1/calibrate", &[], "").2;
     let before = runs(&server);
     let seeds = HOSTS.len().max(ORIGINS.len()) as u64;
@@ -112,7 +115,10 @@ fn without_the_token_no_system_of_the_operator_is_listed() {
     let mut catalog = Catalog::default();
     catalog.home = Some(home.path().to_owned());
     for token in [None, Some("t".to_owned())] {
-        let server = Running::under(ServerOptions { token: token.clone(), ..options() }, catalog.clone());
+        let server = Running::under(
+            ServerOptions { access: ServerAccess { token: token.clone(), ..access() }, ..options() },
+            catalog.clone(),
+        );
         let (status, _, page) = server.send("GET", "/", &[], "");
         assert_eq!(status, 200);
         assert_eq!(page.contains("secret-system-9"), token.is_none(), "with a token: {token:?}");
