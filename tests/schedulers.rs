@@ -41,6 +41,7 @@ fn vllm_settings(case: &Value) -> VllmSettings {
         whole_prompt_fits: flag("scheduler_reserve_full_isl", true),
         reserved_blocks: reserved as u32,
         asynchronous: flag("async_scheduling", true),
+        prefill_interval: None,
     }
 }
 

@@ -36,6 +36,7 @@ pub const AMPLE: VllmSettings = VllmSettings {
     whole_prompt_fits: true,
     reserved_blocks: 0,
     asynchronous: false,
+    prefill_interval: None,
 };
 
 pub const AMPLE_SGLANG: SglangSettings = SglangSettings {
@@ -103,7 +104,9 @@ pub fn records(
 
 fn settings() -> impl Strategy<Value = VllmSettings> {
     let sizes = (select(vec![64u32, 300, 2048, 8192]), select(vec![1u32, 3, 16, 256]), 1500u32..20_000);
-    let flags = (any::<bool>(), any::<bool>(), select(vec![None, Some(100)]), 0u32..40, any::<bool>());
+    let intervals = select(vec![None, None, Some(4)]);
+    let flags =
+        (any::<bool>(), any::<bool>(), select(vec![None, Some(100)]), 0u32..40, any::<bool>(), intervals);
     (sizes, flags, select(vec![1u32, 16, 32])).prop_map(|((budget, most, tokens), flags, block)| {
         VllmSettings {
             token_budget: budget,
@@ -116,6 +119,7 @@ fn settings() -> impl Strategy<Value = VllmSettings> {
             whole_prompt_fits: flags.1,
             reserved_blocks: flags.3,
             asynchronous: flags.4,
+            prefill_interval: flags.5,
         }
     })
 }

@@ -85,6 +85,7 @@ impl SchedulerInputs {
             whole_prompt_fits: true,
             reserved_blocks: 0,
             asynchronous: self.policy.asynchronous,
+            prefill_interval: None,
         }
     }
 

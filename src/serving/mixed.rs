@@ -3,7 +3,7 @@
 use super::encode::encode;
 use super::instance::Instance;
 use super::iteration::cycle;
-use super::speculative::checked;
+use super::speculative::{checked, guessed};
 use super::step::{
     CostObserver, LayerTime, PassParts, Passes, Places, StepTime, batch, handover, layer_of, pass, staged,
     step, with_host,
@@ -91,6 +91,15 @@ pub fn rank_step<R: Reading>(
             step(read, instance, Phase::Prefill, prompts, machine.of(Phase::Prefill), watch)
         }
         (None, None) => unreachable!("a step has a request"),
+    };
+    let one = match (&instance.draft, &decoding) {
+        (Some(draft), Some(decoding)) => {
+            let each = decoding.sequences;
+            let load = batch(read, &draft.instance, Phase::Decode, each, Qty::from(1.0), load.cached);
+            let load = load.among(decoding.all_sequences, ranks);
+            guessed(read, one, draft, &load, machine, watch)
+        }
+        _ => one,
     };
     (one, cycle(&one, flying))
 }

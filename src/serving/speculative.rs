@@ -43,7 +43,19 @@ pub(super) fn with_draft_passes<R: Reading>(
 ) -> StepTime<Qty<R::N>> {
     let ranks = read.count(Count::plan("dp", draft.instance.plan.dp));
     let load = decode_batch(read, &draft.instance, terms, batch.sequences).among(batch.all_sequences, ranks);
-    drafted(read, step, (draft, Phase::Decode, draft.tokens), &load, machine, watch, |step, one| {
+    guessed(read, step, draft, &load, machine, watch)
+}
+
+/// The same, where the draft has this load.
+pub(super) fn guessed<R: Reading>(
+    read: &R,
+    step: StepTime<Qty<R::N>>,
+    draft: &DraftInstance,
+    load: &Batch<Qty<R::N>>,
+    machine: &Machine<Qty<R::N>>,
+    watch: &mut impl CostObserver<R::N>,
+) -> StepTime<Qty<R::N>> {
+    drafted(read, step, (draft, Phase::Decode, draft.tokens), load, machine, watch, |step, one| {
         let times = read.count(Count::plan("guessed_tokens", draft.tokens));
         (step + times * one).is(&GUESSED)
     })

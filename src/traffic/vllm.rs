@@ -38,6 +38,10 @@ pub struct VllmSettings {
     pub reserved_blocks: u32,
     /// Whether a step is made up while the one before it runs: what ends in that one keeps its slot and its blocks.
     pub asynchronous: bool,
+    /// Where requests decode, only every such step computes prompts, on all ranks the same; none for every step. Not where
+    /// prompts wait that the last such step could not take (`prefill_schedule_interval`, of attention data parallelism).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefill_interval: Option<u32>,
 }
 
 struct VllmRequest {
@@ -60,6 +64,11 @@ impl VllmRequest {
     fn known(&self) -> u32 {
         self.request.prompt + self.generated
     }
+
+    /// Whether its next token is the next of its output.
+    fn decodes(&self) -> bool {
+        self.generated > 0 && self.computed + 1 == self.known()
+    }
 }
 
 /// A request in the slab of the engine.
@@ -80,6 +89,12 @@ pub struct VllmEngine {
     settled: bool,
     /// Whether there were several requests when the step was scheduled.
     several: bool,
+    /// Steps so far.
+    steps: u32,
+    /// Whether the last step that could take prompts left some waiting.
+    crowded: bool,
+    /// Whether the step computes no prompt.
+    defers: bool,
 }
 
 impl VllmEngine {
@@ -96,6 +111,9 @@ impl VllmEngine {
             load: StepLoad::default(),
             settled: true,
             several: false,
+            steps: 0,
+            crowded: false,
+            defers: false,
         }
     }
 
@@ -119,7 +137,7 @@ impl VllmEngine {
         while place < self.running.len() && budget > 0 {
             let slot = self.running[place];
             let live = self.at(slot);
-            if live.ended {
+            if live.ended || (self.defers && !live.decodes()) {
                 place += 1;
                 continue;
             }
@@ -138,6 +156,13 @@ impl VllmEngine {
             place += 1;
         }
         (budget, preempted)
+    }
+
+    /// Whether the step that is made up now leaves prompts for a later one.
+    fn is_between(&self) -> bool {
+        let interval = self.settings.prefill_interval.unwrap_or(1).max(1);
+        let held = !self.steps.is_multiple_of(interval) && !self.crowded;
+        held && self.running.iter().any(|slot| self.at(*slot).decodes())
     }
 
     fn preempt(&mut self, victim: VllmSlot, note: Note<'_>) {
@@ -181,6 +206,9 @@ impl VllmEngine {
         while budget > 0 && self.running.len() < self.settings.max_sequences as usize {
             let Some(&slot) = self.waiting.front() else { return };
             let live = self.at(slot);
+            if self.defers && live.request.received == 0 {
+                return;
+            }
             let hits: Vec<BlockId> = self.hits(&live.request, live.known()).collect();
             let found = hits.len() as u32 * self.settings.block_tokens;
             let cached = found.max(live.request.received);
@@ -238,7 +266,7 @@ impl VllmEngine {
         (load.decoding, load.kv_tokens) = (0, 0);
         for &(slot, new) in &self.scheduled {
             let live = self.at(slot);
-            if new == 1 && live.generated > 0 && live.computed + 1 == live.known() {
+            if new == 1 && live.decodes() {
                 load.decoding += 1;
                 load.kv_tokens += u64::from(live.computed);
             } else {
@@ -302,10 +330,15 @@ impl SchedulerEngine for VllmEngine {
     fn choose(&mut self, note: Note<'_>) {
         self.scheduled.clear();
         self.several = self.running.len() + self.waiting.len() > 1;
+        self.defers = self.is_between();
+        self.steps = self.steps.wrapping_add(1);
         let (budget, preempted) = self.schedule_running(note);
         let before = self.scheduled.len();
         if !preempted {
             self.admit(budget, note);
+            if !self.defers {
+                self.crowded = !self.waiting.is_empty();
+            }
         }
         self.settled = !preempted && self.scheduled.len() == before;
         self.describe();
@@ -342,6 +375,9 @@ impl SchedulerEngine for VllmEngine {
         if !self.load.prompts.is_empty() || !self.settled || self.scheduled.len() != self.running.len() {
             return 1;
         }
+        if self.defers && !self.waiting.is_empty() {
+            return 1;
+        }
         let left = |slot: &VllmSlot| {
             let live = self.at(*slot);
             live.request.output - live.generated
@@ -365,6 +401,7 @@ impl SchedulerEngine for VllmEngine {
 
     fn complete(&mut self, steps: u32, note: Note<'_>) {
         let scheduled = std::mem::take(&mut self.scheduled);
+        self.steps = self.steps.wrapping_add(steps - 1);
         for &(slot, new) in &scheduled {
             let live = self.at_mut(slot);
             live.computed += new;
