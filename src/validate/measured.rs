@@ -80,6 +80,10 @@ pub struct MeasuredTraffic {
     pub prefill_interval: Option<u64>,
     /// Tokens of a prompt above which a step of vLLM computes no more of it than this, where set.
     pub long_prompt_threshold: Option<u64>,
+    /// Tokens that the KV cache of an attention rank holds, where the server said so.
+    pub cache_tokens: Option<u64>,
+    /// Inputs that the row does not state, with the sources of what stands in for them.
+    pub assumed: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -243,7 +247,11 @@ impl Record<'_> {
         let long = layout == TableLayout::Long;
         let mode = self.text("mode");
         let drawn = DRAWN.iter().any(|source| self.text("source").contains(source));
-        let drawn = drawn && matches!(layout, TableLayout::Wide | TableLayout::Long);
+        let drawn = match layout {
+            TableLayout::Wide | TableLayout::Long => drawn,
+            TableLayout::Points => self.is_drawn_point(),
+            TableLayout::Sessions => false,
+        };
         let mean = |nominal: u64| if drawn { (nominal as f64 * MEAN_OF_DRAWN) as u64 } else { nominal };
         let single = mode == "single-stream" || mode.ends_with("-bench");
         let stated = self.whole("concurrency", &CONCURRENCY)?.map(|requests| requests.max(1));
@@ -375,6 +383,8 @@ impl Record<'_> {
             gpu_memory_utilization: self.positive("gpu_memory_utilization", &MEMORY_SHARE)?,
             prefill_interval: None,
             long_prompt_threshold: None,
+            cache_tokens: None,
+            assumed: vec![],
         }))
     }
 

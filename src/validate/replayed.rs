@@ -32,8 +32,6 @@ pub struct AgentSessions {
     pub think_s: f64,
     /// Seconds that are measured.
     pub lasted_s: f64,
-    /// Inputs that the row does not state.
-    pub assumed: Vec<String>,
 }
 
 /// A figure that stands in for one that a row does not state, and its source.
@@ -65,15 +63,20 @@ const LASTED_S: PublishedFigure = PublishedFigure {
              app/src/components/datasets/agentx-methodology-article.tsx",
 };
 
+/// Lengths of points, and whether means are compared with them. `silicon_source` there is InferenceX.
+const DRAWN_POINTS: &str = "lengths from 80 to 100 % of the nominal ones (random_range_ratio in \
+     https://github.com/ai-dynamo/aisimulate/blob/a0436da5f48f991219a1025cf9e993771e977d8b/docs/data/\
+     minimax-m3-moe-cc16/replay.json)";
+
 /// The start of `workload` of the rows whose sessions are drawn.
 const AGENTX: &str = "AgentX";
 
 /// Columns of sessions that are read, next to those of all tables.
 pub(super) const READ_OF_SESSIONS: &str = "workload arm acceptance_length mean_input_tokens mean_output_tokens hit_rate_gpu hit_rate_theoretical \
-     ttft_mean_s ttft_p50_s itl_mean_ms itl_p50_ms requests duration_s e2e_mean_s prefill_schedule_interval \
+     kv_cache_tokens ttft_mean_s ttft_p50_s itl_mean_ms itl_p50_ms requests duration_s e2e_mean_s prefill_schedule_interval \
      long_prefill_token_threshold max_num_batched_tokens max_num_seqs";
 /// The same of points.
-pub(super) const READ_OF_POINTS: &str = "parallel setting measured predicted simulator";
+pub(super) const READ_OF_POINTS: &str = "parallel setting measured predicted simulator max_num_batched_tokens max_num_seqs prefill_schedule_interval";
 
 impl Record<'_> {
     pub(super) fn layout(&self) -> TableLayout {
@@ -89,14 +92,16 @@ impl Record<'_> {
     /// The traffic of a row of sessions; `None` where it is neither that nor a trace.
     pub(super) fn sessions(&self, concurrency: Option<u64>) -> Result<Option<MeasuredTraffic>, Error> {
         let workload = self.text("workload");
+        let mut assumed = vec![];
         let arrivals = match concurrency {
             Some(clients) if workload.starts_with(AGENTX) => {
-                MeasuredArrivals::Sessions(self.agent_sessions(clients)?)
+                MeasuredArrivals::Sessions(self.agent_sessions(clients, &mut assumed)?)
             }
             _ if workload.contains("trace") => MeasuredArrivals::Trace(workload.to_owned()),
             _ => return Ok(None),
         };
-        self.replayed(arrivals, self.text("note")).map(Some)
+        let traffic = self.replayed(arrivals, self.text("note"))?;
+        Ok(Some(MeasuredTraffic { assumed, ..traffic }))
     }
 
     /// The traffic of a published point.
@@ -106,7 +111,14 @@ impl Record<'_> {
             Some(_) => MeasuredArrivals::Clients,
             None => MeasuredArrivals::Trace(setting.to_owned()),
         };
-        self.replayed(arrivals, setting).map(Some)
+        let assumed = if self.is_drawn_point() { vec![DRAWN_POINTS.to_owned()] } else { vec![] };
+        let traffic = self.replayed(arrivals, setting)?;
+        Ok(Some(MeasuredTraffic { assumed, ..traffic }))
+    }
+
+    /// Whether the lengths of a point are drawn: its source names those that are fixed.
+    pub(super) fn is_drawn_point(&self) -> bool {
+        !self.text("source").contains("fixed")
     }
 
     fn replayed(&self, arrivals: MeasuredArrivals, flags: &str) -> Result<MeasuredTraffic, Error> {
@@ -125,6 +137,9 @@ impl Record<'_> {
             max_num_batched_tokens: of("max_num_batched_tokens", &["max_num_batched_tokens"], &STEP_TOKENS)?,
             max_num_seqs: of("max_num_seqs", &["max_num_seqs"], &SEQUENCES)?.or_else(sequences),
             gpu_memory_utilization: None,
+            assumed: vec![],
+            // Some cells have words after the number.
+            cache_tokens: number_after(self.text("kv_cache_tokens"), ""),
             prefill_interval: of(
                 "prefill_schedule_interval",
                 &["prefill_schedule_interval", "prefill interval"],
@@ -138,8 +153,8 @@ impl Record<'_> {
         })
     }
 
-    fn agent_sessions(&self, clients: u64) -> Result<AgentSessions, Error> {
-        let mut assumed = vec![];
+    /// The sessions of a row; `assumed` gets what it does not state.
+    fn agent_sessions(&self, clients: u64, assumed: &mut Vec<String>) -> Result<AgentSessions, Error> {
         let mut or = |stated: Option<f64>, usual: PublishedFigure| {
             stated.unwrap_or_else(|| {
                 assumed.push(format!("{} ({})", usual.words, usual.source));
@@ -157,13 +172,7 @@ impl Record<'_> {
         or(self.positive("mean_output_tokens", &OSL)?, OUTPUT);
         let think_s = or(thinks, THINK_S);
         let lasted_s = or(lasted, LASTED_S);
-        Ok(AgentSessions {
-            prompt,
-            new_tokens: (prompt * (1.0 - repeated)).max(1.0),
-            think_s,
-            lasted_s,
-            assumed,
-        })
+        Ok(AgentSessions { prompt, new_tokens: (prompt * (1.0 - repeated)).max(1.0), think_s, lasted_s })
     }
 
     /// Mean lengths of the requests of sessions.
@@ -190,11 +199,12 @@ impl Record<'_> {
         let value = self.positive("measured", &MILLISECONDS)?;
         let none = MeasuredMetrics::default();
         Ok(match self.text("metric") {
-            "ttft_ms" | "ttft_p50_ms" => MeasuredMetrics { ttft_ms: value, ..none },
-            "tpot_ms" | "tpot_p50_ms" => MeasuredMetrics { tpot_ms: value, ..none },
-            "ttft_mean_ms" => MeasuredMetrics { ttft_ms: value, means: true, ..none },
-            "tpot_mean_ms" => MeasuredMetrics { tpot_ms: value, means: true, ..none },
-            "ttft_s" => MeasuredMetrics { ttft_ms: value.map(|seconds| 1e3 * seconds), ..none },
+            "ttft_p50_ms" => MeasuredMetrics { ttft_ms: value, ..none },
+            "tpot_p50_ms" => MeasuredMetrics { tpot_ms: value, ..none },
+            // Publishers compare them with the means of their simulators.
+            "ttft_ms" | "ttft_mean_ms" => MeasuredMetrics { ttft_ms: value, means: true, ..none },
+            "tpot_ms" | "tpot_mean_ms" => MeasuredMetrics { tpot_ms: value, means: true, ..none },
+            "ttft_s" => MeasuredMetrics { ttft_ms: value.map(|seconds| 1e3 * seconds), means: true, ..none },
             "hit_rate" => MeasuredMetrics { hit_rate: value, ..none },
             _ => none,
         })
@@ -337,7 +347,7 @@ mod tests {
         let near = |one: f64, other: f64| assert!((one - other).abs() < 1e-3 * other, "{one} {other}");
         near(sessions.new_tokens, 126_018.6 * 0.0313);
         near(sessions.think_s, 64.0 * 3629.0 / 6608.0 - 25.48);
-        assert_eq!((sessions.lasted_s, sessions.assumed.len()), (3629.0, 0));
+        assert_eq!((sessions.lasted_s, row.traffic.as_ref().unwrap().assumed.len()), (3629.0, 0));
         // Medians, where there are some.
         assert_eq!((row.outcome.ttft_ms, row.outcome.tpot_ms), (Some(1980.0), Some(20.88)));
         assert_eq!((row.outcome.hit_rate, row.outcome.means), (Some(0.93879), false));
@@ -351,11 +361,22 @@ mod tests {
         let row = read(&bare.collect::<Vec<_>>());
         let sessions = agents(&row);
         assert_eq!((sessions.prompt, sessions.think_s, row.osl), (PROMPT.value, THINK_S.value, 1080));
-        assert_eq!(sessions.assumed.len(), 3);
-        assert!(sessions.assumed.iter().any(|input| input.contains("219,000") && input.contains(CORPUS)));
+        let assumed = &row.traffic.as_ref().unwrap().assumed;
+        assert_eq!(assumed.len(), 3);
+        assert!(assumed.iter().any(|input| input.contains("219,000") && input.contains(CORPUS)));
         let trace = read(&[("workload", "Mooncake trace, 5000 requests"), ("hit_rate_theoretical", "")]);
         let traffic = trace.traffic.unwrap();
         assert!(matches!(traffic.arrivals, MeasuredArrivals::Trace(name) if name.starts_with("Mooncake")));
+    }
+
+    #[test]
+    fn a_cache_has_the_size_that_its_server_said() {
+        let of = |text: &'static str| read(&[&SESSIONS[..], &[("kv_cache_tokens", text)]].concat());
+        let size = |text| of(text).traffic.unwrap().cache_tokens;
+        assert_eq!(
+            (size("3300000 (about)"), size("1704256"), size("")),
+            (Some(3_300_000), Some(1_704_256), None)
+        );
     }
 
     #[test]
@@ -408,6 +429,7 @@ mod tests {
         // SGLang counts the devices of all attention ranks as those of tensor parallelism.
         let MeasuredDegrees { tp, dp, ep, .. } = row.pools[0];
         assert_eq!((tp, dp, ep), (1, 8, 8));
+        assert_eq!((row.isl, row.osl, row.equal_lengths), (7372, 921, false));
         assert_eq!((row.speculative.as_deref(), row.accepted), (Some("mtp 3"), Some(2.49)));
         let traffic = row.traffic.unwrap();
         assert_eq!((traffic.arrivals, traffic.prefill_interval), (MeasuredArrivals::Clients, Some(4)));

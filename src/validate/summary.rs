@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use super::decision::{Decision, DecisionOption, decision};
 use super::measured::{MeasuredArrivals, MeasuredRow};
-use super::replayed::AgentSessions;
 use super::score::{PointScore, PredictionPair, Score, mean_of_cells, point_score, score};
 use crate::spec::nearness::Nearness;
 
@@ -222,7 +221,7 @@ pub fn validation(rows: &[ScoredRow], keys: &[GroupBy]) -> Validation {
 /// Rows of sessions by their side of the cliff.
 fn by_cliff(rows: &[&ScoredRow]) -> Vec<RowGroup> {
     let mut sides = BTreeMap::<usize, Vec<&ScoredRow>>::new();
-    for row in rows.iter().filter(|row| agents(&row.measured).is_some()) {
+    for row in rows.iter().filter(|row| has_sessions(&row.measured)) {
         let side = match row.measured.outcome.hit_rate {
             Some(rate) if rate >= AWAY[0] || rate <= AWAY[1] => 0,
             Some(_) => 1,
@@ -239,12 +238,8 @@ fn by_cliff(rows: &[&ScoredRow]) -> Vec<RowGroup> {
     sides.into_iter().map(|(side, rows)| group(name(side), &rows)).collect()
 }
 
-/// The sessions of a row.
-fn agents(row: &MeasuredRow) -> Option<&AgentSessions> {
-    match &row.traffic.as_ref()?.arrivals {
-        MeasuredArrivals::Sessions(sessions) => Some(sessions),
-        _ => None,
-    }
+fn has_sessions(row: &MeasuredRow) -> bool {
+    row.traffic.as_ref().is_some_and(|traffic| matches!(traffic.arrivals, MeasuredArrivals::Sessions(_)))
 }
 
 fn one_by_one(rows: &[&ScoredRow]) -> Vec<ComparedRow> {
@@ -268,7 +263,9 @@ fn one_by_one(rows: &[&ScoredRow]) -> Vec<ComparedRow> {
 fn assumed(rows: &[&ScoredRow]) -> Vec<AssumedInput> {
     let mut inputs = BTreeMap::<&String, usize>::new();
     let predicted = rows.iter().filter(|row| row.predicted.is_ok());
-    for input in predicted.filter_map(|row| agents(&row.measured)).flat_map(|sessions| &sessions.assumed) {
+    for input in
+        predicted.filter_map(|row| row.measured.traffic.as_ref()).flat_map(|traffic| &traffic.assumed)
+    {
         *inputs.entry(input).or_default() += 1;
     }
     inputs.into_iter().map(|(input, rows)| AssumedInput { input: input.clone(), rows }).collect()

@@ -18,7 +18,9 @@ use crate::traffic::router::RoutePolicy;
 use crate::traffic::run::{DeploymentSettings, PoolSettings, RunTotals, run};
 use crate::traffic::session::{Session, SessionTurn, TurnLink};
 use crate::traffic::source::{Arrivals, DrawnTraffic, LengthDistribution, RequestSource, played};
-use crate::validate::measured::{MeasuredArrivals, MeasuredRow, MeasuredTraffic};
+use crate::validate::measured::{
+    DRAWN_LENGTHS, MEAN_OF_DRAWN, MeasuredArrivals, MeasuredRow, MeasuredTraffic,
+};
 use crate::validate::replayed::AgentSessions;
 
 /// A row with a traffic, ready to be simulated.
@@ -176,6 +178,9 @@ impl SimulatedRow {
         let stop = || now.get() - begun.get() > lasted_s;
         let totals = run(&settings, source, &self.clock, &mut record, &stop);
         match found.e2e.count() {
+            0 if totals.answered > 0 => {
+                Err(format!("traffic: no request is answered in the {lasted_s} s that were measured"))
+            }
             0 => Err("rate: the KV cache holds no request of these lengths".to_owned()),
             _ => Ok((found, totals)),
         }
@@ -238,7 +243,17 @@ fn output_steps(output: u64, yields: f64) -> u32 {
     tokens(1 + ((output.max(1) - 1) as f64 / yields).round() as u64)
 }
 
-/// This many requests of a row, of equal lengths.
+/// Lengths of this mean, all equal or as benchmarks draw them.
+pub fn length(mean: u64, equal: bool) -> LengthDistribution {
+    if equal {
+        return LengthDistribution::Fixed(tokens(mean));
+    }
+    let [least, most] =
+        DRAWN_LENGTHS.map(|part| (mean as f64 * part / MEAN_OF_DRAWN).round().max(1.0) as u32);
+    LengthDistribution::Uniform(least, most)
+}
+
+/// This many requests of a row.
 fn drawn(
     row: &MeasuredRow,
     traffic: &MeasuredTraffic,
@@ -248,8 +263,8 @@ fn drawn(
     DrawnTraffic {
         arrivals,
         requests,
-        prompt: LengthDistribution::Fixed(tokens(row.isl)),
-        output: LengthDistribution::Fixed(output_steps(row.osl, yields)),
+        prompt: length(row.isl, row.equal_lengths),
+        output: length(u64::from(output_steps(row.osl, yields)), row.equal_lengths),
         prefix: tokens(traffic.prefix.unwrap_or(0)),
         prefix_groups: 1,
         distinct_prompts: traffic.distinct_prompts.unwrap_or(0),
