@@ -82,7 +82,7 @@ pub struct MeasuredTraffic {
     pub long_prompt_threshold: Option<u64>,
     /// Tokens that the KV cache of an attention rank holds, where the server said so.
     pub cache_tokens: Option<u64>,
-    /// Inputs that the row does not state, with the sources of what stands in for them.
+    /// Inputs that the row does not state, with the values that are taken for them and their sources.
     pub assumed: Vec<String>,
 }
 

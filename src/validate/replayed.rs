@@ -34,7 +34,7 @@ pub struct AgentSessions {
     pub lasted_s: f64,
 }
 
-/// A figure that stands in for one that a row does not state, and its source.
+/// A figure that is taken for one that a row does not state, and its source.
 struct PublishedFigure {
     value: f64,
     words: &'static str,

@@ -85,6 +85,33 @@ pub(super) fn known_load(row: &MeasuredRow) -> Result<u64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::validate::measured::Record;
+
+    #[test]
+    fn a_draft_is_known_or_has_a_reason() {
+        let of = |method: &str, length: &str| {
+            let cells = [
+                ("model", "a/b"),
+                ("hardware", "x"),
+                ("runtime", "vllm"),
+                ("workload", "AgentX"),
+                ("hit_rate_theoretical", ""),
+                ("speculative", method),
+                ("acceptance_length", length),
+            ];
+            draft(&Record(cells.into_iter().collect()).measured().unwrap())
+        };
+        assert_eq!(of("", ""), Ok(None));
+        assert_eq!(of("mtp 3", "2.49").unwrap().unwrap().tokens, 3);
+        for (method, length, reason) in [
+            ("mtp 3", "", "unknown acceptance rate"),
+            ("eagle3 3", "2.78", "not in the checkpoint"),
+            ("mtp", "2.49", "unknown draft tokens"),
+            ("mtp 1", "2.49", "unknown draft tokens"),
+        ] {
+            assert!(of(method, length).unwrap_err().contains(reason), "{method} {length}");
+        }
+    }
 
     #[test]
     fn the_acceptance_rate_gives_the_tokens_of_a_step() {
