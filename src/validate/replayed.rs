@@ -73,7 +73,8 @@ const AGENTX: &str = "AgentX";
 
 /// Columns of sessions that are read, next to those of all tables.
 pub(super) const READ_OF_SESSIONS: &str = "workload arm acceptance_length mean_input_tokens mean_output_tokens hit_rate_gpu hit_rate_theoretical \
-     kv_cache_tokens ttft_mean_s ttft_p50_s itl_mean_ms itl_p50_ms requests duration_s e2e_mean_s prefill_schedule_interval \
+     kv_cache_tokens ttft_mean_s ttft_p50_s itl_mean_ms itl_p50_ms requests duration_s e2e_mean_s \
+     prefill_schedule_interval \
      long_prefill_token_threshold max_num_batched_tokens max_num_seqs";
 /// The same of points.
 pub(super) const READ_OF_POINTS: &str = "parallel setting measured predicted simulator max_num_batched_tokens max_num_seqs prefill_schedule_interval";

@@ -98,8 +98,11 @@ impl SimulatedRow {
         let inputs = SchedulerInputs { caches_prefixes, ..inputs };
         // A server of clients was started for as many of them, unless the row states its slots.
         let as_started = row.is_replayed() && traffic.max_num_seqs.is_none();
-        let inputs =
-            SchedulerInputs { max_sequences: inputs.max_sequences.filter(|_| !as_started), ..inputs };
+        let inputs = SchedulerInputs {
+            max_sequences: inputs.max_sequences.filter(|_| !as_started),
+            rank_tokens: traffic.cache_tokens.map_or(inputs.rank_tokens, tokens),
+            ..inputs
+        };
         let yields = match draft(row)? {
             Some(_) => row.accepted.unwrap_or(1.0),
             None => 1.0,
