@@ -3,5 +3,6 @@
 
 pub mod decision;
 pub mod measured;
+pub mod replayed;
 pub mod score;
 pub mod summary;

@@ -43,6 +43,7 @@ fn vllm_settings(case: &Value) -> VllmSettings {
         reserved_blocks: reserved as u32,
         asynchronous: flag("async_scheduling", true),
         draft: None,
+        prefill_interval: None,
     }
 }
 

@@ -64,6 +64,7 @@ mod ratio;
 mod readings;
 mod records;
 mod remedies;
+mod replayed;
 mod report;
 mod requests;
 mod rules;

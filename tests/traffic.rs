@@ -39,6 +39,7 @@ pub const AMPLE: VllmSettings = VllmSettings {
     reserved_blocks: 0,
     asynchronous: false,
     draft: None,
+    prefill_interval: None,
 };
 
 pub const AMPLE_SGLANG: SglangSettings = SglangSettings {
@@ -114,7 +115,9 @@ fn drafts() -> impl Strategy<Value = Option<DraftSettings>> {
 
 pub fn settings() -> impl Strategy<Value = VllmSettings> {
     let sizes = (select(vec![64u32, 300, 2048, 8192]), select(vec![1u32, 3, 16, 256]), 1500u32..20_000);
-    let flags = (any::<bool>(), any::<bool>(), select(vec![None, Some(100)]), 0u32..40, any::<bool>());
+    let intervals = select(vec![None, None, Some(4)]);
+    let flags =
+        (any::<bool>(), any::<bool>(), select(vec![None, Some(100)]), 0u32..40, any::<bool>(), intervals);
     let rest = (select(vec![1u32, 16, 32]), drafts());
     (sizes, flags, rest).prop_map(|((budget, most, tokens), flags, (block, draft))| VllmSettings {
         token_budget: budget,
@@ -128,6 +131,7 @@ pub fn settings() -> impl Strategy<Value = VllmSettings> {
         reserved_blocks: flags.3,
         asynchronous: flags.4,
         draft,
+        prefill_interval: flags.5,
     })
 }
 

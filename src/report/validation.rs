@@ -4,7 +4,7 @@ use super::sheet;
 use super::table::table;
 use crate::validate::decision::Decision;
 use crate::validate::score::Score;
-use crate::validate::summary::{RowGroup, ScoredRow, Validation};
+use crate::validate::summary::{ComparedFigure, ComparedRow, RowGroup, ScoredRow, Validation};
 
 /// The scores of a figure, in the order of their columns.
 const SCORES: [&str; 8] = ["n", "mdape", "mape", "p90", "bias", "within_10", "within_25", "coverage_80"];
@@ -28,7 +28,8 @@ pub fn rows_csv(rows: &[ScoredRow]) -> String {
     let names = ["id", "model", "hardware", "runtime", "mode"].map(str::to_owned);
     let times = ["ttft_ms", "tpot_ms"].map(figure).concat();
     let more = ["memory_bytes", "e2e_ms", "ttft_p99_ms"].map(figure).concat();
-    let header = [&names[..], &times, &["unsupported".to_owned()], &more].concat();
+    let hits = ["hit_rate", "hit_rate_predicted"].map(str::to_owned);
+    let header = [&names[..], &times, &["unsupported".to_owned()], &more, &hits].concat();
     sheet::csv(header.iter().map(String::as_str), rows.iter().map(row_cells))
 }
 
@@ -55,6 +56,7 @@ fn row_cells(row: &ScoredRow) -> Vec<String> {
         &figure(outcome.memory_bytes, memory),
         &figure(outcome.e2e_ms, made.and_then(|made| Some((made.e2e_ms?, None)))),
         &figure(outcome.ttft_p99_ms, made.and_then(|made| Some((made.ttft_p99_ms?, None)))),
+        &[outcome.hit_rate, made.and_then(|made| made.hit_rate)].map(number),
     ]
     .concat()
 }
@@ -87,7 +89,7 @@ fn group_rows(found: &Validation) -> Vec<Vec<String>> {
 }
 
 fn all(found: &Validation) -> impl Iterator<Item = &RowGroup> {
-    std::iter::once(&found.overall).chain(&found.groups).chain(&found.doubtful)
+    std::iter::once(&found.overall).chain(&found.groups).chain(&found.sessions).chain(&found.doubtful)
 }
 
 /// Errors in % as a Markdown table: all rows, then the groups.
@@ -175,7 +177,57 @@ pub fn text(found: &Validation) -> String {
         let header = ["under a rate", "n", "E2E", "p90", "bias", "n", "TTFT p99", "p90", "bias"];
         text.push_str(&table(&header, rows));
     }
-    text + &choices(found) + &skipped(found)
+    text + &hit_rates(found) + &one_by_one(found) + &choices(found) + &skipped(found)
+}
+
+/// Errors of cache hit rates, in points.
+fn hit_rates(found: &Validation) -> String {
+    let rows = all(found).filter_map(|group| {
+        let score = group.hit_rate?;
+        let n = score.n.to_string();
+        Some(vec![shown(group).to_owned(), n, percent(score.median), percent(score.p90), percent(score.bias)])
+    });
+    let rows: Vec<_> = rows.collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    format!("\n{}", table(&["cache hit rate, in points", "n", "median", "p90", "bias"], rows))
+}
+
+/// The figures of rows that are few: measured, predicted, and the error.
+fn one_by_one(found: &Validation) -> String {
+    if found.rows.is_empty() {
+        return String::new();
+    }
+    let time = |figure: Option<ComparedFigure>| match figure {
+        Some(ComparedFigure { measured, predicted }) => {
+            let digits = usize::from(measured.min(predicted) < 100.0);
+            let shown = |value: f64| format!("{value:.digits$}");
+            [shown(measured), shown(predicted), percent(predicted / measured - 1.0)]
+        }
+        None => <[String; 3]>::default(),
+    };
+    let share = |figure: Option<ComparedFigure>| match figure {
+        Some(ComparedFigure { measured, predicted }) => [measured, predicted].map(percent),
+        None => <[String; 2]>::default(),
+    };
+    let row = |row: &ComparedRow| {
+        let names = [&row.id, &row.setting].map(String::clone);
+        [&names[..], &share(row.hit_rate), &time(row.ttft_ms), &time(row.tpot_ms)].concat()
+    };
+    let header = [
+        "row",
+        "setting",
+        "hit %",
+        "predicted",
+        "TTFT ms",
+        "predicted",
+        "error",
+        "TPOT ms",
+        "predicted",
+        "error",
+    ];
+    format!("\n{}", table(&header, found.rows.iter().map(row)))
 }
 
 /// A fraction in %, with one digit.
@@ -218,6 +270,12 @@ fn choices(found: &Validation) -> String {
 /// Figures and rows that are not scored.
 fn skipped(found: &Validation) -> String {
     let mut text = String::new();
+    if !found.assumed.is_empty() {
+        text.push_str("\nAssumed, where rows do not state it:\n");
+        for one in &found.assumed {
+            text.push_str(&format!("  {:>5}  {}\n", one.rows, one.input));
+        }
+    }
     if !found.unscored.is_empty() {
         let columns = found.unscored.iter().map(|one| format!("{} ({} rows)", one.column, one.rows));
         text.push_str(&format!("\nNot scored: {}\n", columns.collect::<Vec<_>>().join(", ")));

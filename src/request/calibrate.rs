@@ -193,13 +193,14 @@ impl CalibrateRequest {
         Ok(())
     }
 
-    /// Rows of the selected runtimes, without rows flagged doubtful.
+    /// Rows of the selected runtimes, without rows flagged doubtful, and without those of sessions and published points:
+    /// validation alone sees these.
     fn measured(&self) -> Result<Vec<MeasuredRow>, Error> {
         let mut rows = all_rows(&self.tables)?;
         let wanted: Vec<String> = self.runtime.iter().map(|name| runtime(name)).collect();
         rows.retain(|row| {
             let selected = wanted.is_empty() || wanted.contains(&runtime(&row.runtime));
-            row.warning.is_empty() && selected
+            row.warning.is_empty() && selected && !row.is_replayed()
         });
         Ok(rows)
     }
@@ -214,7 +215,7 @@ impl CalibrateRequest {
         let made = possible.filter_map(|((row, ready), _)| {
             let ready = ready.ok()?;
             let run = match &ready.simulated {
-                Some(simulated) => Some(simulated.of_one_replica(row.outcome.means)),
+                Some(simulated) => simulated.of_one_replica(row.outcome.means),
                 None => closed_loop(row, &ready),
             };
             let mut sample = sample(row, ready);

@@ -101,6 +101,7 @@ impl SchedulerInputs {
             reserved_blocks: 0,
             asynchronous: self.policy.asynchronous,
             draft: self.draft,
+            prefill_interval: None,
         }
     }
 

@@ -41,6 +41,10 @@ pub struct VllmSettings {
     pub asynchronous: bool,
     /// The draft of speculative decoding, if any.
     pub draft: Option<DraftSettings>,
+    /// Where requests decode, only every such step computes prompts, on all ranks the same; none for every step. Not where
+    /// prompts wait that the last such step could not take (`prefill_schedule_interval`, of attention data parallelism).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefill_interval: Option<u32>,
 }
 
 struct VllmRequest {
@@ -63,6 +67,11 @@ impl VllmRequest {
     fn known(&self) -> u32 {
         self.request.prompt + self.generated
     }
+
+    /// Whether its next token is the next of its output.
+    fn decodes(&self) -> bool {
+        self.generated > 0 && self.computed + 1 == self.known()
+    }
 }
 
 /// A request in the slab of the engine.
@@ -83,6 +92,12 @@ pub struct VllmEngine {
     settled: bool,
     /// Whether there were several requests when the step was scheduled.
     several: bool,
+    /// Steps so far.
+    steps: u32,
+    /// Whether the last step that could take prompts left some waiting.
+    crowded: bool,
+    /// Whether the step computes no prompt.
+    defers: bool,
 }
 
 impl VllmEngine {
@@ -99,6 +114,9 @@ impl VllmEngine {
             load: StepLoad::default(),
             settled: true,
             several: false,
+            steps: 0,
+            crowded: false,
+            defers: false,
         }
     }
 
@@ -122,7 +140,7 @@ impl VllmEngine {
         while place < self.running.len() && budget > 0 {
             let slot = self.running[place];
             let live = self.at(slot);
-            if live.ended {
+            if live.ended || (self.defers && !live.decodes()) {
                 place += 1;
                 continue;
             }
@@ -145,6 +163,13 @@ impl VllmEngine {
             place += 1;
         }
         (budget, preempted)
+    }
+
+    /// Whether the step that is made up now leaves prompts for a later one.
+    fn is_between(&self) -> bool {
+        let interval = self.settings.prefill_interval.unwrap_or(1).max(1);
+        let held = !self.steps.is_multiple_of(interval) && !self.crowded;
+        held && self.running.iter().any(|slot| self.at(*slot).decodes())
     }
 
     fn preempt(&mut self, victim: VllmSlot, note: Note<'_>) {
@@ -197,6 +222,9 @@ impl VllmEngine {
         while budget > 0 && self.running.len() < self.settings.max_sequences as usize {
             let Some(&slot) = self.waiting.front() else { return };
             let live = self.at(slot);
+            if self.defers && live.request.received == 0 {
+                return;
+            }
             let hits: Vec<BlockId> = self.hits(&live.request, live.known()).collect();
             let found = hits.len() as u32 * self.settings.block_tokens;
             let cached = found.max(live.request.received);
@@ -261,7 +289,7 @@ impl VllmEngine {
         (load.decoding, load.accepted, load.kv_tokens) = (0, 0, 0);
         for &(slot, new) in &self.scheduled {
             let live = self.at(slot);
-            if live.generated > 0 && live.computed + 1 == live.known() {
+            if live.decodes() {
                 load.decoding += 1;
                 load.accepted += self.yielded(live, new) - 1;
                 load.kv_tokens += u64::from(live.computed);
@@ -340,10 +368,15 @@ impl SchedulerEngine for VllmEngine {
     fn choose(&mut self, note: Note<'_>) {
         self.scheduled.clear();
         self.several = self.running.len() + self.waiting.len() > 1;
+        self.defers = self.is_between();
+        self.steps = self.steps.wrapping_add(1);
         let (budget, preempted) = self.schedule_running(note);
         let before = self.scheduled.len();
         if !preempted {
             self.admit(budget, note);
+            if !self.defers {
+                self.crowded = !self.waiting.is_empty();
+            }
         }
         // Where a part of a prompt is enough, one that waits needs fewer blocks once others take those that it would find.
         let needs_as_much = self.settings.whole_prompt_fits || self.waiting.is_empty();
@@ -387,6 +420,9 @@ impl SchedulerEngine for VllmEngine {
         if !self.load.prompts.is_empty() || !self.settled || self.scheduled.len() != self.running.len() {
             return 1;
         }
+        if self.defers && !self.waiting.is_empty() {
+            return 1;
+        }
         let left = |slot: &VllmSlot| {
             let live = self.at(*slot);
             live.request.output - live.generated
@@ -410,6 +446,7 @@ impl SchedulerEngine for VllmEngine {
 
     fn complete(&mut self, steps: u32, note: Note<'_>) {
         let scheduled = std::mem::take(&mut self.scheduled);
+        self.steps = self.steps.wrapping_add(steps - 1);
         for &(slot, new) in &scheduled {
             let live = self.at(slot);
             if live.computed + new < live.known() {

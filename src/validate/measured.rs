@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 
+use super::replayed::{AgentSessions, READ_OF_POINTS, READ_OF_SESSIONS, TableLayout};
 use crate::spec::degree::Degree;
 use crate::spec::error::Error;
 use crate::spec::limits::{
-    CONCURRENCY, DEGREE, DEVICES, DISTINCT_PROMPTS, ISL, Limit, MEASURED, MEMORY_SHARE, MILLISECONDS, OSL,
-    PREFIX, RATE, SECONDS, SENT, SEQUENCES, STEP_TOKENS,
+    CONCURRENCY, DEGREE, DEVICES, DISTINCT_PROMPTS, DRAFT_TOKENS, ISL, Limit, MEASURED, MEMORY_SHARE,
+    MILLISECONDS, OSL, PREFIX, RATE, SECONDS, SENT, SEQUENCES, STEP_TOKENS,
 };
 
 /// Degrees of one pool; an empty cell is 1.
@@ -39,15 +40,28 @@ pub struct MeasuredMetrics {
     pub means: bool,
     /// Peak memory of the only device in bytes, KV cache included.
     pub memory_bytes: Option<f64>,
+    /// Share of the prompt tokens that were in the cache of the devices.
+    pub hit_rate: Option<f64>,
 }
 
-/// Requests that come at a rate, whether or not earlier ones are answered, and the settings of servers under them.
+/// When the requests of a run came.
+#[derive(Clone, Debug, PartialEq)]
+pub enum MeasuredArrivals {
+    /// At a rate, whether or not earlier ones are answered: requests per second over the whole deployment, and the
+    /// coefficient of variation of the gaps between them, 0 for even gaps, 1 for Poisson arrivals.
+    Rate { per_s: f64, variation: f64 },
+    /// As many clients as the concurrency of the row, each after its last answer.
+    Clients,
+    /// The same clients with sessions.
+    Sessions(AgentSessions),
+    /// At the times of a trace that this names.
+    Trace(String),
+}
+
+/// The traffic of a run that is simulated, and the settings of its servers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MeasuredTraffic {
-    /// Requests per second over the whole deployment.
-    pub rate_per_s: f64,
-    /// Coefficient of variation of the gaps between arrivals: 0 for even gaps, 1 for Poisson arrivals.
-    pub variation: f64,
+    pub arrivals: MeasuredArrivals,
     /// Requests that were sent, where known.
     pub requests: Option<u64>,
     /// Tokens at the start of all prompts that are the same.
@@ -62,6 +76,14 @@ pub struct MeasuredTraffic {
     pub max_num_seqs: Option<u64>,
     /// Fraction of the memory of a device that the runtime uses, where set.
     pub gpu_memory_utilization: Option<f64>,
+    /// Of vLLM's steps with decoding requests, only every such one computes prompts, where set.
+    pub prefill_interval: Option<u64>,
+    /// Tokens of a prompt above which a step of vLLM computes no more of it than this, where set.
+    pub long_prompt_threshold: Option<u64>,
+    /// Tokens that the KV cache of an attention rank holds, where the server said so.
+    pub cache_tokens: Option<u64>,
+    /// Inputs that the row does not state, with the values that are taken for them and their sources.
+    pub assumed: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -92,9 +114,13 @@ pub struct MeasuredRow {
     pub depth: u64,
     /// Concurrency of the whole deployment, where given; 1 for a single stream.
     pub concurrency: Option<u64>,
-    /// Its traffic, where it is a rate.
+    /// Its traffic, where it is simulated.
     pub traffic: Option<MeasuredTraffic>,
     pub speculative: Option<String>,
+    /// Tokens that a step yields with it, its own included, where the row is simulated and states them.
+    pub accepted: Option<f64>,
+    /// The setting of a published point.
+    pub arm: Option<String>,
     /// Columns, or the metric, with figures of the run that are not scored against a prediction.
     pub unscored: Vec<String>,
     /// Prefill and decode were timed separately: all prefill first, then all decode.
@@ -140,7 +166,7 @@ const ABOUT: [&str; 10] =
 pub struct Record<'a>(pub BTreeMap<&'a str, &'a str>);
 
 impl Record<'_> {
-    fn text(&self, key: &str) -> &str {
+    pub(super) fn text(&self, key: &str) -> &str {
         self.0.get(key).map_or("", |text| text.trim())
     }
 
@@ -157,20 +183,26 @@ impl Record<'_> {
     }
 
     /// Columns with a figure of the run that are not scored.
-    fn unscored(&self, under_a_rate: bool) -> Vec<String> {
+    fn unscored(&self, layout: TableLayout, under_a_rate: bool) -> Vec<String> {
         let degree = |key: &str| {
             let plain = key.strip_prefix("prefill_").or(key.strip_prefix("decode_")).unwrap_or(key);
             SIZES.contains(&plain) || Degree::stated().any(|degree| degree.key() == plain)
         };
         let listed = |list: &str, key: &str| list.split(' ').any(|read| read == key);
-        let read = |key: &str| listed(READ, key) || (under_a_rate && listed(READ_UNDER_A_RATE, key));
+        let more = match layout {
+            TableLayout::Sessions => READ_OF_SESSIONS,
+            TableLayout::Points => READ_OF_POINTS,
+            _ if under_a_rate => READ_UNDER_A_RATE,
+            _ => "",
+        };
+        let read = |key: &str| listed(READ, key) || listed(more, key);
         let known = |key: &str| read(key) || ABOUT.contains(&key) || degree(key);
         let figures = self.0.iter().filter(|(key, text)| !known(key) && text.trim().parse::<f64>().is_ok());
         figures.map(|(key, _)| (*key).to_owned()).collect()
     }
 
     /// A number within `limit`, or 0.
-    fn number(&self, key: &str, limit: &Limit) -> Result<Option<f64>, Error> {
+    pub(super) fn number(&self, key: &str, limit: &Limit) -> Result<Option<f64>, Error> {
         let text = self.text(key);
         if text.is_empty() {
             return Ok(None);
@@ -205,56 +237,66 @@ impl Record<'_> {
 
     /// Reads the row.
     pub fn measured(&self) -> Result<MeasuredRow, Error> {
-        let long = self.0.contains_key("metric");
         for key in ["model", "hardware", "runtime"] {
             if !self.0.contains_key(key) {
                 let fix = "use the column names of serving.csv or singlestream.csv";
                 return Err(Error::new(key, "no such column", "a column of that name", fix));
             }
         }
+        let layout = self.layout();
+        let long = layout == TableLayout::Long;
         let mode = self.text("mode");
-        let disaggregated = mode == "disagg";
-        let pools = if disaggregated {
-            vec![self.degrees("prefill_")?, self.degrees("decode_")?]
-        } else {
-            vec![self.degrees("")?]
-        };
         let drawn = DRAWN.iter().any(|source| self.text("source").contains(source));
+        let drawn = match layout {
+            TableLayout::Wide | TableLayout::Long => drawn,
+            TableLayout::Points => self.is_drawn_point(),
+            TableLayout::Sessions => false,
+        };
         let mean = |nominal: u64| if drawn { (nominal as f64 * MEAN_OF_DRAWN) as u64 } else { nominal };
-        let (isl, osl) = (self.whole("isl", &ISL)?, self.whole("osl", &OSL)?);
         let single = mode == "single-stream" || mode.ends_with("-bench");
         let stated = self.whole("concurrency", &CONCURRENCY)?.map(|requests| requests.max(1));
         let concurrency = stated.or(single.then_some(1));
-        let traffic = if long || concurrency.is_some() { None } else { self.traffic()? };
-        let outcome = match &traffic {
-            _ if long => self.one_metric(isl.unwrap_or(1))?,
-            Some(_) => self.under_a_rate()?,
-            None => self.latencies()?,
+        let traffic = self.simulated(layout, concurrency)?;
+        let [isl, osl] = match layout {
+            TableLayout::Sessions => self.session_lengths()?,
+            _ => [self.whole("isl", &ISL)?, self.whole("osl", &OSL)?],
         };
-        let mut unscored = self.unscored(traffic.is_some());
-        if long && outcome == MeasuredMetrics::default() && self.number("value", &MEASURED)?.is_some() {
+        let outcome = self.outcome(layout, traffic.is_some(), isl.unwrap_or(1))?;
+        let mut unscored = self.unscored(layout, traffic.is_some());
+        let one_figure = match layout {
+            TableLayout::Long => self.number("value", &MEASURED)?,
+            TableLayout::Points => self.number("measured", &MEASURED)?,
+            _ => None,
+        };
+        if one_figure.is_some() && outcome == MeasuredMetrics::default() {
             unscored.push(format!("metric {}", self.text("metric")));
         }
-        let guessed = self.text("speculative");
-        let plain = ["", "none", "no", "unknown"].contains(&guessed);
+        let devices = self.whole("devices", &DEVICES)?;
+        let (speculative, accepted) = self.speculation(layout)?;
+        let (runtime, version) = match layout {
+            TableLayout::Points => self.runtime_of_point(),
+            _ => (self.text("runtime"), self.either(["runtime_version", "version"])),
+        };
         Ok(MeasuredRow {
             id: self.text("id").into(),
             model: self.model().into(),
             hardware: self.text("hardware").into(),
-            devices: self.whole("devices", &DEVICES)?,
-            runtime: self.text("runtime").into(),
-            version: self.either(["runtime_version", "version"]).into(),
+            devices,
+            runtime: runtime.into(),
+            version: version.into(),
             weight_format: self.either(["weight_format", "precision"]).into(),
             kv_format: self.either(["kv_format", "kv_precision"]).into(),
             mode: if mode.is_empty() { "agg" } else { mode }.into(),
-            pools,
+            pools: self.pools(layout, devices)?,
             equal_lengths: !drawn && !long,
             isl: mean(isl.unwrap_or(1)).max(1),
             osl: mean(osl.unwrap_or(TOKENS)).max(2),
             depth: if long { depth(self.text("notes")) } else { 0 },
             concurrency,
             traffic,
-            speculative: (!plain).then(|| guessed.to_owned()),
+            speculative,
+            accepted,
+            arm: (layout == TableLayout::Points).then(|| self.text("setting").to_owned()),
             unscored,
             timed_separately: long && (stated.unwrap_or(1) <= 1 || mode.ends_with("-bench")),
             source: self.text("source").into(),
@@ -263,13 +305,60 @@ impl Record<'_> {
         })
     }
 
+    /// The traffic of a row that is simulated.
+    fn simulated(
+        &self,
+        layout: TableLayout,
+        concurrency: Option<u64>,
+    ) -> Result<Option<MeasuredTraffic>, Error> {
+        match layout {
+            TableLayout::Sessions => self.sessions(concurrency),
+            TableLayout::Points => self.point(concurrency),
+            TableLayout::Wide if concurrency.is_none() => self.traffic(),
+            TableLayout::Wide | TableLayout::Long => Ok(None),
+        }
+    }
+
+    fn outcome(&self, layout: TableLayout, simulated: bool, isl: u64) -> Result<MeasuredMetrics, Error> {
+        match layout {
+            TableLayout::Long => self.one_metric(isl),
+            TableLayout::Sessions => self.session_metrics(),
+            TableLayout::Points => self.point_metric(),
+            TableLayout::Wide if simulated => self.under_a_rate(),
+            TableLayout::Wide => self.latencies(),
+        }
+    }
+
+    fn pools(&self, layout: TableLayout, devices: Option<u64>) -> Result<Vec<MeasuredDegrees>, Error> {
+        Ok(match (self.text("mode"), layout) {
+            ("disagg", _) => vec![self.degrees("prefill_")?, self.degrees("decode_")?],
+            (_, TableLayout::Points) => vec![self.parallel().of_attention(devices)],
+            (_, TableLayout::Sessions) => vec![self.degrees("")?.of_attention(devices)],
+            _ => vec![self.degrees("")?],
+        })
+    }
+
+    /// The method of speculative decoding, and the tokens that a step yields with it.
+    fn speculation(&self, layout: TableLayout) -> Result<(Option<String>, Option<f64>), Error> {
+        if layout == TableLayout::Points {
+            return Ok(self.speculation_of_point());
+        }
+        let stated = self.text("speculative");
+        let plain = ["", "none", "no", "unknown"].contains(&stated);
+        let accepted = match layout {
+            TableLayout::Sessions => self.positive("acceptance_length", &DRAFT_TOKENS)?,
+            _ => None,
+        };
+        Ok(((!plain).then(|| stated.to_owned()), accepted))
+    }
+
     /// A number above 0.
-    fn positive(&self, key: &str, limit: &Limit) -> Result<Option<f64>, Error> {
+    pub(super) fn positive(&self, key: &str, limit: &Limit) -> Result<Option<f64>, Error> {
         Ok(self.number(key, limit)?.filter(|number| *number > 0.0))
     }
 
     /// A whole number above 0.
-    fn count(&self, key: &str, limit: &Limit) -> Result<Option<u64>, Error> {
+    pub(super) fn count(&self, key: &str, limit: &Limit) -> Result<Option<u64>, Error> {
         Ok(self.positive(key, limit)?.map(|number| number as u64))
     }
 
@@ -280,9 +369,11 @@ impl Record<'_> {
         let in_that_time = lasted.map(|seconds| (seconds * rate_per_s).round().clamp(1.0, SENT.most) as u64);
         let constant = self.text("arrival").to_lowercase().starts_with("constant");
         Ok(Some(MeasuredTraffic {
-            rate_per_s,
             // Arrivals of many users who do not know of each other, where the table does not say.
-            variation: if constant { 0.0 } else { 1.0 },
+            arrivals: MeasuredArrivals::Rate {
+                per_s: rate_per_s,
+                variation: if constant { 0.0 } else { 1.0 },
+            },
             requests: self.count("num_prompts", &SENT)?.or(in_that_time),
             prefix: self.count("prefix_len", &PREFIX)?,
             distinct_prompts: self.count("distinct_prompts", &DISTINCT_PROMPTS)?,
@@ -290,6 +381,10 @@ impl Record<'_> {
             max_num_batched_tokens: self.count("max_num_batched_tokens", &STEP_TOKENS)?,
             max_num_seqs: self.count("max_num_seqs", &SEQUENCES)?,
             gpu_memory_utilization: self.positive("gpu_memory_utilization", &MEMORY_SHARE)?,
+            prefill_interval: None,
+            long_prompt_threshold: None,
+            cache_tokens: None,
+            assumed: vec![],
         }))
     }
 
@@ -402,7 +497,8 @@ mod tests {
         ];
         let row = record(&cells).measured().unwrap();
         let traffic = row.traffic.unwrap();
-        assert_eq!((traffic.rate_per_s, traffic.variation, traffic.requests), (5.0, 0.0, Some(3000)));
+        assert_eq!(traffic.arrivals, MeasuredArrivals::Rate { per_s: 5.0, variation: 0.0 });
+        assert_eq!(traffic.requests, Some(3000));
         assert_eq!((traffic.distinct_prompts, traffic.prefix, traffic.goes_on), (Some(44), None, false));
         assert_eq!((traffic.max_num_seqs, traffic.max_num_batched_tokens), (Some(128), None));
         assert_eq!(traffic.gpu_memory_utilization, Some(0.9));
@@ -412,7 +508,8 @@ mod tests {
         assert_eq!((row.unscored, row.concurrency), (vec!["e2e_p99_ms".to_owned()], None));
         let after = [("rate", "2"), ("num_prompts", "90"), ("duration_s", "60"), ("stage", "1")];
         let after = record(&after).measured().unwrap().traffic.unwrap();
-        assert_eq!((after.requests, after.variation, after.goes_on), (Some(90), 1.0, true));
+        assert_eq!((after.requests, after.goes_on), (Some(90), true));
+        assert_eq!(after.arrivals, MeasuredArrivals::Rate { per_s: 2.0, variation: 1.0 });
     }
 
     #[test]

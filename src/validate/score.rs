@@ -35,6 +35,27 @@ pub struct Score {
     pub coverage_80: Option<f64>,
 }
 
+/// Error statistics of predicted shares: differences from the measured ones, as fractions of 1.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PointScore {
+    /// Number of predictions.
+    pub n: usize,
+    /// Median of the absolute differences.
+    pub median: f64,
+    /// 90th percentile of these.
+    pub p90: f64,
+    /// Median difference: above 0 predictions are too high.
+    pub bias: f64,
+}
+
+/// The error statistics of these differences; `None` where there are none.
+pub fn point_score(differences: &[f64]) -> Option<PointScore> {
+    let mut signed = differences.to_vec();
+    let mut off: Vec<f64> = signed.iter().map(|difference| difference.abs()).collect();
+    let (n, bias) = (signed.len(), quantile(&mut signed, 0.5));
+    (n > 0).then(|| PointScore { n, median: quantile(&mut off, 0.5), p90: quantile(&mut off, 0.9), bias })
+}
+
 /// The `p` quantile of `values`.
 pub fn quantile(values: &mut [f64], p: f64) -> f64 {
     values.sort_by(f64::total_cmp);
@@ -107,6 +128,13 @@ mod tests {
         let pairs = [pair(1.0, Some((90.0, 110.0))), pair(1.0, Some((101.0, 110.0))), pair(1.0, None)];
         assert_eq!(score(&pairs).unwrap().coverage_80, Some(0.5));
         assert_eq!(score(&[]), None);
+    }
+
+    #[test]
+    fn shares_differ_by_points() {
+        let found = point_score(&[0.02, -0.05, 0.04, -0.3, 0.01]).unwrap();
+        assert_eq!((found.n, found.median, found.bias, found.p90), (5, 0.04, 0.01, 0.3));
+        assert_eq!(point_score(&[]), None);
     }
 
     #[test]

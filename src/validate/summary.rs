@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::decision::{Decision, DecisionOption, decision};
-use super::measured::MeasuredRow;
-use super::score::{PredictionPair, Score, mean_of_cells, score};
+use super::measured::{MeasuredArrivals, MeasuredRow};
+use super::score::{PointScore, PredictionPair, Score, mean_of_cells, point_score, score};
 use crate::spec::nearness::Nearness;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -20,6 +20,8 @@ pub struct Prediction {
     pub e2e_ms: Option<f64>,
     /// 99th percentile of TTFT in milliseconds, under a rate.
     pub ttft_p99_ms: Option<f64>,
+    /// Share of the prompt tokens that are in the cache of the devices, of a simulation.
+    pub hit_rate: Option<f64>,
     /// Nearness of the row to the calibration data, where an interval is known.
     pub near: Option<Nearness>,
     /// p10–p90 interval of TTFT.
@@ -93,6 +95,9 @@ pub struct RowGroup {
     /// Errors of the 99th percentile of TTFT, of runs under a rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttft_p99: Option<Score>,
+    /// Errors of cache hit rates, of runs that are simulated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hit_rate: Option<PointScore>,
     /// Mean over cells of model, hardware, runtime and weight format of the TPOT MdAPE of each, as a fraction.
     pub tpot_mean_of_cells: Option<f64>,
     /// The same of TTFT.
@@ -123,6 +128,37 @@ pub struct Unscored {
     pub rows: usize,
 }
 
+/// An input that rows do not state, and that is assumed for them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AssumedInput {
+    /// The input and its source.
+    pub input: String,
+    /// Number of rows.
+    pub rows: usize,
+}
+
+/// A figure of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ComparedFigure {
+    pub measured: f64,
+    pub predicted: f64,
+}
+
+/// A row of sessions, or a published point, with its figures.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ComparedRow {
+    pub id: String,
+    /// The setting of a published point.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub setting: String,
+    /// Cache hit rates.
+    pub hit_rate: Option<ComparedFigure>,
+    /// TTFT in milliseconds.
+    pub ttft_ms: Option<ComparedFigure>,
+    /// TPOT in milliseconds.
+    pub tpot_ms: Option<ComparedFigure>,
+}
+
 /// Statistics of a table.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Validation {
@@ -130,13 +166,28 @@ pub struct Validation {
     pub overall: RowGroup,
     /// The same rows by group.
     pub groups: Vec<RowGroup>,
+    /// Rows of sessions: away from the cliff of the cache, where the hit rate is high or low; at it, between the two; and
+    /// those without a measured hit rate.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sessions: Vec<RowGroup>,
+    /// Rows of sessions and published points one by one, where they are few.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rows: Vec<ComparedRow>,
     /// Rows flagged doubtful.
     pub doubtful: Option<RowGroup>,
     /// Reasons for missing predictions.
     pub unsupported: Vec<Unsupported>,
     /// Figures that are not scored.
     pub unscored: Vec<Unscored>,
+    /// Inputs that rows do not state.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub assumed: Vec<AssumedInput>,
 }
+
+/// Rows that are shown one by one, at most.
+const FEW: usize = 20;
+/// Hit rates at and above the first, and at and below the second, are away from the cliff.
+const AWAY: [f64; 2] = [0.9, 0.2];
 
 /// Aggregates `rows`, grouped by the combination of all `keys`.
 pub fn validation(rows: &[ScoredRow], keys: &[GroupBy]) -> Validation {
@@ -158,10 +209,66 @@ pub fn validation(rows: &[ScoredRow], keys: &[GroupBy]) -> Validation {
     Validation {
         overall: group(String::new(), &sound),
         groups: groups.into_iter().map(|(name, rows)| group(name, &rows)).collect(),
+        sessions: by_cliff(&sound),
+        rows: one_by_one(&sound),
         doubtful: (!doubtful.is_empty()).then(|| group("doubtful".into(), &doubtful)),
         unsupported,
         unscored: unscored(rows),
+        assumed: assumed(&sound),
     }
+}
+
+/// Rows of sessions by their side of the cliff.
+fn by_cliff(rows: &[&ScoredRow]) -> Vec<RowGroup> {
+    let mut sides = BTreeMap::<usize, Vec<&ScoredRow>>::new();
+    for row in rows.iter().filter(|row| has_sessions(&row.measured)) {
+        let side = match row.measured.outcome.hit_rate {
+            Some(rate) if rate >= AWAY[0] || rate <= AWAY[1] => 0,
+            Some(_) => 1,
+            None => 2,
+        };
+        sides.entry(side).or_default().push(row);
+    }
+    let [high, low] = AWAY;
+    let name = |side| match side {
+        0 => format!("sessions, hit rate >= {high} or <= {low}"),
+        1 => format!("sessions, hit rate {low} to {high}"),
+        _ => "sessions, hit rate not measured".to_owned(),
+    };
+    sides.into_iter().map(|(side, rows)| group(name(side), &rows)).collect()
+}
+
+fn has_sessions(row: &MeasuredRow) -> bool {
+    row.traffic.as_ref().is_some_and(|traffic| matches!(traffic.arrivals, MeasuredArrivals::Sessions(_)))
+}
+
+fn one_by_one(rows: &[&ScoredRow]) -> Vec<ComparedRow> {
+    let replayed = rows.iter().filter(|row| row.measured.is_replayed());
+    let one = |row: &&ScoredRow| {
+        let (ScoredRow { measured, predicted }, both) =
+            (row, |measured: Option<f64>, predicted| Some(ComparedFigure { measured: measured?, predicted }));
+        let (made, outcome) = (predicted.as_ref().ok()?, &measured.outcome);
+        Some(ComparedRow {
+            id: measured.id.clone(),
+            setting: measured.arm.clone().unwrap_or_default(),
+            hit_rate: made.hit_rate.and_then(|made| both(outcome.hit_rate, made)),
+            ttft_ms: both(outcome.ttft_ms, made.ttft_ms),
+            tpot_ms: both(outcome.tpot_ms, made.tpot_ms),
+        })
+    };
+    let found: Vec<ComparedRow> = replayed.filter_map(one).collect();
+    if found.len() > FEW { vec![] } else { found }
+}
+
+fn assumed(rows: &[&ScoredRow]) -> Vec<AssumedInput> {
+    let mut inputs = BTreeMap::<&String, usize>::new();
+    let predicted = rows.iter().filter(|row| row.predicted.is_ok());
+    for input in
+        predicted.filter_map(|row| row.measured.traffic.as_ref()).flat_map(|traffic| &traffic.assumed)
+    {
+        *inputs.entry(input).or_default() += 1;
+    }
+    inputs.into_iter().map(|(input, rows)| AssumedInput { input: input.clone(), rows }).collect()
 }
 
 fn unscored(rows: &[ScoredRow]) -> Vec<Unscored> {
@@ -199,6 +306,8 @@ fn group(name: String, rows: &[&ScoredRow]) -> RowGroup {
             interval: None,
         })
     });
+    let hits = found.iter().filter_map(|(row, made)| Some(made.hit_rate? - row.outcome.hit_rate?));
+    let hits: Vec<f64> = hits.collect();
     let memory: Vec<PredictionPair> = found
         .iter()
         .filter_map(|(row, made)| {
@@ -225,6 +334,7 @@ fn group(name: String, rows: &[&ScoredRow]) -> RowGroup {
         ttft,
         e2e,
         ttft_p99,
+        hit_rate: point_score(&hits),
         tpot_mean_of_cells,
         ttft_mean_of_cells,
         memory: score(&memory),

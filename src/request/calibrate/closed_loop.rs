@@ -6,12 +6,13 @@ use crate::calibrate::measured_run::MeasuredRun;
 use crate::plan::parallel::Phase;
 use crate::request::simulate::DEFAULT_SEED;
 use crate::request::validate::predict::PreparedRow;
-use crate::search::simulated_pool::{InstanceClock, SchedulerInputs, tokens};
+use crate::request::validate::simulated::length;
+use crate::search::simulated_pool::{InstanceClock, SchedulerInputs};
 use crate::spec::role::Role;
 use crate::spec::runtime::SchedulerPolicy;
 use crate::traffic::run::PoolSettings;
-use crate::traffic::source::{Arrivals, DrawnTraffic, LengthDistribution};
-use crate::validate::measured::{DRAWN_LENGTHS, MEAN_OF_DRAWN, MeasuredRow};
+use crate::traffic::source::{Arrivals, DrawnTraffic};
+use crate::validate::measured::MeasuredRow;
 
 /// Requests of each client in the benchmarks of InferenceX: https://github.com/SemiAnalysisAI/InferenceX
 /// (benchmarks/benchmark_lib.sh, num_prompts).
@@ -41,19 +42,11 @@ pub(super) fn closed_loop(row: &MeasuredRow, ready: &PreparedRow) -> Option<Meas
     let inputs = SchedulerInputs { max_sequences: None, ..inputs };
     let clients = pool.concurrency.max(1);
     let most = clients.saturating_mul(REQUESTS_PER_CLIENT);
-    let length = |mean: u64| match row.equal_lengths {
-        true => LengthDistribution::Fixed(tokens(mean)),
-        false => {
-            let [least, most] =
-                DRAWN_LENGTHS.map(|part| (mean as f64 * part / MEAN_OF_DRAWN).round().max(1.0) as u32);
-            LengthDistribution::Uniform(least, most)
-        }
-    };
     let traffic = DrawnTraffic {
         arrivals: Arrivals::Clients(clients),
         requests: most.min(ENOUGH.max(clients.saturating_mul(LEAST_PER_CLIENT))),
-        prompt: length(deployed.lengths.isl),
-        output: length(deployed.lengths.osl),
+        prompt: length(deployed.lengths.isl, row.equal_lengths),
+        output: length(deployed.lengths.osl, row.equal_lengths),
         prefix: 0,
         prefix_groups: 1,
         distinct_prompts: 0,

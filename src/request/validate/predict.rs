@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock};
 use rayon::prelude::*;
 use serde::Deserialize;
 
-use super::layout::{devices, known_load};
+use super::layout::{devices, draft, known_load};
 use super::simulated::SimulatedRow;
 use crate::calibrate::deployment::{MeasuredDeployment, PredictedTimes};
 use crate::cost::memory::Footprint;
@@ -96,6 +96,8 @@ struct ScenarioKey {
     max_num_seqs: Option<u64>,
     /// Bits of the number.
     gpu_memory_utilization: Option<u64>,
+    /// Draft tokens of a step, and the bits of their acceptance rate.
+    draft: Option<(u64, u64)>,
 }
 
 impl ScenarioKey {
@@ -115,6 +117,10 @@ impl ScenarioKey {
             gpu_memory_utilization: traffic
                 .and_then(|traffic| traffic.gpu_memory_utilization)
                 .map(f64::to_bits),
+            draft: draft(row)
+                .ok()
+                .flatten()
+                .map(|draft| (u64::from(draft.tokens), draft.acceptance.to_bits())),
         }
     }
 
@@ -131,6 +137,9 @@ impl ScenarioKey {
             max_num_batched_tokens: self.max_num_batched_tokens,
             max_num_seqs: self.max_num_seqs,
             gpu_memory_utilization: self.gpu_memory_utilization.map(f64::from_bits),
+            draft: self.draft.map(|_| "mtp".to_owned()),
+            draft_tokens: self.draft.map(|(tokens, _)| tokens),
+            acceptance: self.draft.map(|(_, acceptance)| f64::from_bits(acceptance)),
             concurrency: Some(1),
             ..Scenario::default()
         }
@@ -156,7 +165,7 @@ pub struct PreparedRow {
     /// Inputs of the runtime's fit.
     pub calibration_key: CalibrationKey,
     pub deployment: MeasuredDeployment,
-    /// Its simulation, where it is under a rate.
+    /// Its simulation, where it has a traffic.
     pub simulated: Option<SimulatedRow>,
 }
 
@@ -188,10 +197,12 @@ pub fn ready(catalog: &Catalog, rows: &[MeasuredRow], fit: ProfileFit) -> Vec<Re
             let problem = problem_of(catalog, &key, fit).map(|(problem, ran)| (Arc::new(problem), ran));
             let mut plan_cache = HashMap::new();
             let of = |at: usize| {
+                if rows[at].model.is_empty() {
+                    return Err("model: not stated".to_owned());
+                }
                 let (problem, ran) = problem.clone().map_err(|error| reason(&error))?;
                 let deployment = build_deployment(&problem, &rows[at], &mut plan_cache)?;
-                let under_a_rate = rows[at].traffic.as_ref();
-                let simulated = under_a_rate.map(|traffic| {
+                let simulated = rows[at].traffic.as_ref().map(|traffic| {
                     SimulatedRow::new(&problem, ran.caches_prefixes, &deployment, (&rows[at], traffic))
                 });
                 let RanOn { id: runtime, calibration_key, .. } = ran;
@@ -350,8 +361,9 @@ fn build_instance(problem: &Problem, plan: ParallelPlan) -> Result<(Vec<u32>, Ar
 struct PredictedLatencies {
     ttft: f64,
     tpot: f64,
-    /// End-to-end time and the 99th percentile of TTFT, under a rate.
-    under_a_rate: Option<[f64; 2]>,
+    /// End-to-end time and the 99th percentile of TTFT, of a simulation.
+    simulated: Option<[f64; 2]>,
+    hit_rate: Option<f64>,
     /// Concurrency per attention rank.
     requests: u64,
 }
@@ -364,7 +376,8 @@ impl PredictedLatencies {
             return Ok(PredictedLatencies {
                 ttft: ttft * 1e3,
                 tpot: tpot * 1e3,
-                under_a_rate: None,
+                simulated: None,
+                hit_rate: None,
                 requests,
             });
         };
@@ -379,7 +392,8 @@ impl PredictedLatencies {
         Ok(PredictedLatencies {
             ttft: ms(&found.ttft),
             tpot: ms(&found.tpot),
-            under_a_rate: Some([ms(&found.e2e), p99]),
+            simulated: Some([ms(&found.e2e), p99]),
+            hit_rate: found.hit_rate(),
             requests: (in_flight / schedulers as f64).ceil().max(1.0) as u64,
         })
     }
@@ -391,7 +405,7 @@ fn prediction(measured: &MeasuredRow, ready: &PreparedRow) -> Result<Prediction,
     let (ttft_ms, tpot_ms) = (found.ttft, found.tpot);
     let held = ready.footprint();
     let bytes = held.total.value();
-    let [e2e, ttft_p99] = found.under_a_rate.map_or([None, None], |both| both.map(Some));
+    let [e2e, ttft_p99] = found.simulated.map_or([None, None], |both| both.map(Some));
     for (name, value) in [
         ("ttft", Some(ttft_ms)),
         ("tpot", Some(tpot_ms)),
@@ -412,6 +426,7 @@ fn prediction(measured: &MeasuredRow, ready: &PreparedRow) -> Result<Prediction,
         tpot_ms,
         e2e_ms: e2e,
         ttft_p99_ms: ttft_p99,
+        hit_rate: found.hit_rate,
         near: known.map(|found| found.near),
         ttft_interval: interval.map(|found| around(ttft_ms, found.ttft)),
         tpot_interval: interval.map(|found| around(tpot_ms, found.tpot)),

@@ -1,7 +1,9 @@
-//! A measured row under a rate, as the simulation of traffic repeats it.
+//! A measured row, as the simulation of traffic repeats it: requests under a rate, of clients, or of sessions.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
+use super::layout::draft;
 use crate::calibrate::deployment::MeasuredDeployment;
 use crate::calibrate::measured_run::MeasuredRun;
 use crate::plan::parallel::Phase;
@@ -9,22 +11,37 @@ use crate::request::simulate::{DEFAULT_SEED, REQUESTS_SENT};
 use crate::search::problem::Problem;
 use crate::search::simulated_pool::{InstanceClock, SchedulerInputs, tokens};
 use crate::spec::role::Role;
+use crate::traffic::content::{TokenRun, mixed};
+use crate::traffic::engine::SchedulerSettings;
 use crate::traffic::outcome::{Distribution, RequestRecord};
-use crate::traffic::run::{PoolSettings, RunTotals, run};
-use crate::traffic::source::{Arrivals, DrawnTraffic, LengthDistribution, RequestSource};
-use crate::validate::measured::{MeasuredRow, MeasuredTraffic};
+use crate::traffic::router::RoutePolicy;
+use crate::traffic::run::{DeploymentSettings, PoolSettings, RunTotals, run};
+use crate::traffic::session::{Session, SessionTurn, TurnLink};
+use crate::traffic::source::{Arrivals, DrawnTraffic, LengthDistribution, RequestSource, played};
+use crate::validate::measured::{
+    DRAWN_LENGTHS, MEAN_OF_DRAWN, MeasuredArrivals, MeasuredRow, MeasuredTraffic,
+};
+use crate::validate::replayed::AgentSessions;
 
-/// A row under a rate, ready to be simulated.
+/// A row with a traffic, ready to be simulated.
 #[derive(Clone, Debug)]
 pub struct SimulatedRow {
     /// Times of the steps of a replica.
     pub clock: InstanceClock,
     /// The replicas and their schedulers.
     pub pool: PoolSettings,
-    /// Requests as the row describes them.
-    pub traffic: DrawnTraffic,
+    router: RoutePolicy,
+    requests: RowRequests,
     /// Requests at the start that no figure counts: those of an earlier stage that fill the caches.
     pub warm_up: u64,
+}
+
+/// Requests as a row describes them.
+#[derive(Clone, Debug)]
+enum RowRequests {
+    Drawn(DrawnTraffic),
+    /// Of this many clients, with outputs of this many tokens.
+    Sessions(AgentSessions, u64, u64),
 }
 
 /// Latencies of the counted requests as their clients see them, in seconds.
@@ -33,6 +50,9 @@ pub struct SimulatedLatencies {
     pub ttft: Distribution,
     pub tpot: Distribution,
     pub e2e: Distribution,
+    /// Tokens of their prompts, and those of them that the cache had.
+    prompts: u64,
+    cached: u64,
 }
 
 impl SimulatedLatencies {
@@ -42,8 +62,23 @@ impl SimulatedLatencies {
         if let Some(tpot) = one.tpot_s() {
             self.tpot.add(tpot, 1);
         }
+        self.prompts += u64::from(one.prompt);
+        self.cached += u64::from(one.cached_tokens);
+    }
+
+    /// Share of the prompt tokens that the cache had.
+    pub fn hit_rate(&self) -> Option<f64> {
+        (self.prompts > 0).then(|| self.cached as f64 / self.prompts as f64)
     }
 }
+
+/// Requests of each client in the benchmarks of InferenceX (benchmarks/benchmark_lib.sh, num_prompts).
+const REQUESTS_PER_CLIENT: u64 = 10;
+/// Requests of each client of sessions before the figures begin: one for what it had in its context, and ten more (AgentX
+/// methodology, warm-up).
+const WARM_UP_PER_CLIENT: u64 = 11;
+/// The part of its first session at which a client begins, at least and at most (AgentX methodology, warm-up).
+const BEGINS_WITHIN: [f64; 2] = [0.25, 0.75];
 
 impl SimulatedRow {
     /// The simulation of `row`, whose only pool is `deployed`; or the reason why there is none. `caches_prefixes` says
@@ -59,18 +94,27 @@ impl SimulatedRow {
         let inputs = SchedulerInputs::of((instance, Phase::Decode), &machine, None, pool.concurrency)
             .ok_or("rate: the scheduler of this runtime is not simulated")?;
         let inputs = SchedulerInputs { caches_prefixes, ..inputs };
-        let sent = traffic.requests.unwrap_or(REQUESTS_SENT);
-        // In the stage before, each prompt came at least once, if it comes again at all.
-        let again = traffic.distinct_prompts.filter(|distinct| traffic.goes_on && *distinct < sent);
-        let warm_up = again.unwrap_or(0);
+        // A server of clients was started for as many of them, unless the row states its slots.
+        let as_started = row.is_replayed() && traffic.max_num_seqs.is_none();
+        let inputs = SchedulerInputs {
+            max_sequences: inputs.max_sequences.filter(|_| !as_started),
+            rank_tokens: traffic.cache_tokens.map_or(inputs.rank_tokens, tokens),
+            draft: draft(row)?,
+            ..inputs
+        };
+        let (requests, warm_up) = requests(row, traffic, deployed.concurrency)?;
         Ok(SimulatedRow {
             pool: PoolSettings {
                 role: Role::Aggregated,
                 replicas: pool.replicas as usize,
                 ranks: pool.plan.dp as usize,
-                scheduler: inputs.settings(),
+                scheduler: flagged(inputs.settings(), traffic, pool.plan.dp)?,
             },
-            traffic: drawn(row, traffic, sent.saturating_add(warm_up)),
+            router: match requests {
+                RowRequests::Sessions(..) => RoutePolicy::Session,
+                RowRequests::Drawn(_) => RoutePolicy::default(),
+            },
+            requests,
             warm_up,
             clock: InstanceClock {
                 instance: Arc::clone(instance),
@@ -81,29 +125,60 @@ impl SimulatedRow {
         })
     }
 
-    /// The run of one of its replicas, as a fit needs it, which has means or medians of its latencies.
-    pub fn of_one_replica(&self, means: bool) -> MeasuredRun {
-        let mut traffic = self.traffic.clone();
-        if let Arrivals::Rate { per_s, .. } = &mut traffic.arrivals {
-            *per_s /= self.pool.replicas as f64;
+    /// The run of one of its replicas, as a fit needs it, which has means or medians of its latencies; `None` of sessions
+    /// and of speculative decoding.
+    pub fn of_one_replica(&self, means: bool) -> Option<MeasuredRun> {
+        let RowRequests::Drawn(traffic) = &self.requests else { return None };
+        let mut traffic = traffic.clone();
+        match &mut traffic.arrivals {
+            Arrivals::Rate { per_s, .. } if self.pool.scheduler.draft().is_none() => {
+                *per_s /= self.pool.replicas as f64;
+            }
+            _ => return None,
         }
         traffic.requests = traffic.requests.min(ENOUGH);
         let pool = PoolSettings { replicas: 1, ..self.pool.clone() };
-        MeasuredRun { clock: self.clock.clone(), pool, traffic, warm_up: self.warm_up, means }
+        Some(MeasuredRun { clock: self.clock.clone(), pool, traffic, warm_up: self.warm_up, means })
     }
 
-    /// Sends all requests; or says why no figure counts any of them.
+    /// Whether it sends this many requests.
+    pub fn sends(&self, requests: u64) -> bool {
+        matches!(&self.requests, RowRequests::Drawn(traffic) if traffic.requests == requests)
+    }
+
+    fn source(&self) -> (RequestSource, f64) {
+        match &self.requests {
+            RowRequests::Drawn(traffic) => (RequestSource::new(traffic.clone()), f64::INFINITY),
+            RowRequests::Sessions(sessions, clients, output) => {
+                (played(in_progress(sessions, *clients, tokens(*output)), Some(*clients)), sessions.lasted_s)
+            }
+        }
+    }
+
+    /// Sends all requests, as long as the run was measured; or says why no figure counts any of them.
     pub fn latencies(&self) -> Result<(SimulatedLatencies, RunTotals), String> {
         let front_end_s = self.clock.front_end_s();
         let mut found = SimulatedLatencies::default();
+        let (source, lasted_s) = self.source();
+        let (begun, now) = (Cell::new(f64::INFINITY), Cell::new(0.0));
         let mut record = |one: &RequestRecord| {
-            if one.id >= self.warm_up {
+            now.set(one.last_token_s);
+            if one.id < self.warm_up {
+                return;
+            }
+            begun.set(begun.get().min(one.arrived_s));
+            if now.get() - begun.get() <= lasted_s {
                 found.count(&one.at_client(front_end_s));
             }
         };
-        let source = RequestSource::new(self.traffic.clone());
-        let totals = run(&self.pool.clone().into(), source, &self.clock, &mut record, &|| false);
+        let settings =
+            DeploymentSettings { router: self.router, seed: DEFAULT_SEED, ..self.pool.clone().into() };
+        let stop = || now.get() - begun.get() > lasted_s;
+        let totals = run(&settings, source, &self.clock, &mut record, &stop);
         match found.e2e.count() {
+            0 if totals.answered > 0 => {
+                Err(format!("traffic: no request is answered in the {lasted_s} s that were measured"))
+            }
             0 => Err("rate: the KV cache holds no request of these lengths".to_owned()),
             _ => Ok((found, totals)),
         }
@@ -113,17 +188,108 @@ impl SimulatedRow {
 /// More requests than these change no mean of a steady run.
 const ENOUGH: u64 = 2000;
 
-/// This many requests of a row, of equal lengths.
-fn drawn(row: &MeasuredRow, traffic: &MeasuredTraffic, requests: u64) -> DrawnTraffic {
+/// The requests of a row, and those of them that no figure counts.
+fn requests(
+    row: &MeasuredRow,
+    traffic: &MeasuredTraffic,
+    clients: u64,
+) -> Result<(RowRequests, u64), String> {
+    match &traffic.arrivals {
+        MeasuredArrivals::Rate { per_s, variation } => {
+            let sent = traffic.requests.unwrap_or(REQUESTS_SENT);
+            // In the stage before, each prompt came at least once, if it comes again at all.
+            let again = traffic.distinct_prompts.filter(|distinct| traffic.goes_on && *distinct < sent);
+            let warm_up = again.unwrap_or(0);
+            let arrivals = Arrivals::Rate { per_s: *per_s, variation: *variation };
+            let drawn = drawn(row, traffic, (arrivals, sent.saturating_add(warm_up)));
+            Ok((RowRequests::Drawn(drawn), warm_up))
+        }
+        MeasuredArrivals::Clients => {
+            let sent = (Arrivals::Clients(clients), clients.saturating_mul(REQUESTS_PER_CLIENT));
+            Ok((RowRequests::Drawn(drawn(row, traffic, sent)), 0))
+        }
+        MeasuredArrivals::Sessions(sessions) => {
+            let requests = RowRequests::Sessions(sessions.clone(), clients, row.osl);
+            Ok((requests, clients.saturating_mul(WARM_UP_PER_CLIENT)))
+        }
+        MeasuredArrivals::Trace(name) => Err(format!("traffic: `{name}` is not in the table")),
+    }
+}
+
+/// The scheduler with the flags of its server that a row states.
+fn flagged(
+    settings: SchedulerSettings,
+    traffic: &MeasuredTraffic,
+    ranks: u64,
+) -> Result<SchedulerSettings, String> {
+    let (interval, longest) = (traffic.prefill_interval, traffic.long_prompt_threshold);
+    match settings {
+        SchedulerSettings::Vllm(mut vllm) => {
+            // Engines without attention data parallelism ignore it: `DPEngineCoreProc._should_throttle_prefills`.
+            vllm.prefill_interval = interval.filter(|_| ranks > 1).map(tokens);
+            vllm.long_prompt_threshold = longest.map(tokens).or(vllm.long_prompt_threshold);
+            Ok(SchedulerSettings::Vllm(vllm))
+        }
+        other if interval.or(longest).is_none() => Ok(other),
+        _ => Err("prefill_schedule_interval, long_prefill_token_threshold: flags of vLLM alone".to_owned()),
+    }
+}
+
+/// Lengths of this mean, all equal or as benchmarks draw them.
+pub fn length(mean: u64, equal: bool) -> LengthDistribution {
+    if equal {
+        return LengthDistribution::Fixed(tokens(mean));
+    }
+    let [least, most] =
+        DRAWN_LENGTHS.map(|part| (mean as f64 * part / MEAN_OF_DRAWN).round().max(1.0) as u32);
+    LengthDistribution::Uniform(least, most)
+}
+
+/// This many requests of a row.
+fn drawn(
+    row: &MeasuredRow,
+    traffic: &MeasuredTraffic,
+    (arrivals, requests): (Arrivals, u64),
+) -> DrawnTraffic {
     DrawnTraffic {
-        arrivals: Arrivals::Rate { per_s: traffic.rate_per_s, variation: traffic.variation },
+        arrivals,
         requests,
-        prompt: LengthDistribution::Fixed(tokens(row.isl)),
-        output: LengthDistribution::Fixed(tokens(row.osl)),
+        prompt: length(row.isl, row.equal_lengths),
+        output: length(row.osl, row.equal_lengths),
         prefix: tokens(traffic.prefix.unwrap_or(0)),
         prefix_groups: 1,
         distinct_prompts: traffic.distinct_prompts.unwrap_or(0),
         sessions: None,
         seed: DEFAULT_SEED,
     }
+}
+
+/// Sessions for all clients, enough for the time that is measured: the first of each is in progress.
+fn in_progress(of: &AgentSessions, clients: u64, output: u32) -> Vec<Session> {
+    // Prompts grow by the same number of tokens in each turn, from nothing, to the stated mean.
+    let turns = (2.0 * of.prompt / of.new_tokens - 1.0).round().max(1.0) as u64;
+    let played = (of.lasted_s / (turns as f64 * of.think_s.max(1.0))) as u64 + 2;
+    let session = |number: u64| {
+        let [least, most] = BEGINS_WITHIN;
+        let place = (number as f64 + 0.5) / clients as f64;
+        let begins = if number < clients { least + (most - least) * place } else { 0.0 };
+        let first = (begins * turns as f64) as u64;
+        let turn = |turn: u64| {
+            let prompt = (of.new_tokens * (turn + 1) as f64).round() as u64;
+            let link = TurnLink {
+                turn: (turn - first).saturating_sub(1) as usize,
+                of_sending: false,
+                wait_s: of.think_s,
+            };
+            SessionTurn {
+                new: vec![TokenRun { id: mixed(14, number), tokens: tokens(prompt) }],
+                continues: false,
+                output: TokenRun { id: mixed(mixed(15, number), turn), tokens: output },
+                after: if turn == first { vec![] } else { vec![link] },
+                start_s: 0.0,
+            }
+        };
+        Session { start_s: 0.0, turns: (first..turns).map(turn).collect() }
+    };
+    (0..clients.saturating_mul(played)).map(session).collect()
 }

@@ -39,15 +39,20 @@ pub fn rows(text: &str) -> Result<Vec<MeasuredRow>, Error> {
     };
     let mut reader = csv::Reader::from_reader(text.as_bytes());
     let header = reader.headers().map_err(broken)?.clone();
-    let mut measured = Vec::new();
+    let mut measured: Vec<MeasuredRow> = Vec::new();
     for (number, record) in reader.records().enumerate() {
         let record = record.map_err(broken)?;
         ROWS.check_whole("rows", number as u64 + 1)?;
         let row = Record(header.iter().zip(record.iter()).collect());
-        measured.push(row.measured().map_err(|fault| {
+        let one = row.measured().map_err(|fault| {
             let key = format!("row {}: {}", number + 2, fault.key);
             Error { key, ..fault }
-        })?);
+        })?;
+        let rest = match measured.last_mut() {
+            Some(last) => last.join(one),
+            None => Some(one),
+        };
+        measured.extend(rest);
     }
     if measured.is_empty() {
         let fix = "give a file with a header and at least one row";
