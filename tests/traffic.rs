@@ -11,6 +11,7 @@ use mantile::spec::scenario::Scenario;
 use mantile::traffic::content::TokenRun;
 use mantile::traffic::draft::DraftSettings;
 use mantile::traffic::engine::{EngineEvent, EngineRequest, SchedulerSettings};
+use mantile::traffic::llamacpp::{HostPromptSettings, LlamacppSettings};
 use mantile::traffic::operation::OperationSettings;
 use mantile::traffic::outcome::RequestRecord;
 use mantile::traffic::router::RoutePolicy;
@@ -78,6 +79,17 @@ pub const AMPLE_TRTLLM: TrtllmSettings = TrtllmSettings {
     wait_steps: 0,
     wait_tokens_ratio: 0.0,
     draft: None,
+};
+
+pub const AMPLE_LLAMACPP: LlamacppSettings = LlamacppSettings {
+    slots: 16,
+    batch_tokens: 2048,
+    context_tokens: 4096,
+    unified: false,
+    joined: true,
+    prefix_caching: true,
+    similarity: 0.1,
+    host_prompts: None,
 };
 
 pub fn pool(scheduler: VllmSettings, replicas: usize, ranks: usize) -> DeploymentSettings {
@@ -182,6 +194,30 @@ pub fn sglang_settings() -> impl Strategy<Value = SglangSettings> {
     })
 }
 
+fn llamacpp_settings() -> impl Strategy<Value = LlamacppSettings> {
+    let sizes = (select(vec![1u32, 3, 16]), select(vec![16u32, 64, 300, 2048]), 900u32..5000);
+    let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
+    let host =
+        prop_oneof![Just(None), Just(Some(None)), (1000u64..20_000).prop_map(|bytes| Some(Some(bytes)))];
+    (sizes, flags, host, select(vec![0.0, 0.1, 0.5])).prop_map(
+        |((slots, batch, context), flags, host, similarity)| LlamacppSettings {
+            slots,
+            batch_tokens: batch,
+            context_tokens: context,
+            unified: flags.0,
+            joined: flags.1,
+            prefix_caching: flags.2,
+            similarity,
+            host_prompts: host.map(|bytes| HostPromptSettings {
+                bytes,
+                prompt_bytes: 10,
+                token_bytes: 2,
+                idle_slots: flags.3,
+            }),
+        },
+    )
+}
+
 /// Steps as above; caches take their time from one pool to another.
 pub struct Clocks;
 
@@ -238,11 +274,12 @@ fn routers() -> impl Strategy<Value = RoutePolicy> {
     ])
 }
 
-/// Settings of any scheduler with blocks, and whether it uses the cached tokens of earlier prompts.
+/// Settings of schedulers, and whether it uses the cached tokens of earlier prompts.
 fn schedulers() -> impl Strategy<Value = (SchedulerSettings, bool)> {
     prop_oneof![
         settings().prop_map(|of| (SchedulerSettings::Vllm(of.clone()), of.prefix_caching)),
         trtllm_settings().prop_map(|of| (SchedulerSettings::Trtllm(of.clone()), of.block_reuse)),
+        llamacpp_settings().prop_map(|of| (SchedulerSettings::Llamacpp(of.clone()), of.prefix_caching)),
     ]
 }
 
@@ -284,6 +321,8 @@ proptest! {
     /// its parts; a run is repeated bit for bit, from its distributions and from its own arrivals.
     #[test]
     fn nothing_is_lost((scheduler, caches) in schedulers(), traffic in traffic(), replicas in 1usize..4, ranks in 1usize..3) {
+        // Requests that get errors have had steps.
+        let fails = matches!(&scheduler, SchedulerSettings::Llamacpp(of) if of.unified);
         let settings = equal_replicas(scheduler, replicas, ranks);
         let (totals, all) = records(&settings, RequestSource::new(traffic.clone()), &clock);
         prop_assert_eq!(totals.answered + totals.refused, traffic.requests);
@@ -298,7 +337,7 @@ proptest! {
             prop_assert!(one.cached_tokens < one.prompt);
             prop_assert!(caches || one.cached_tokens == 0);
         }
-        if totals.preemptions == 0 {
+        if totals.preemptions == 0 && !fails {
             // Of each request, the prompt less what was found, and one token a step after the first.
             prop_assert_eq!(totals.computed_prompt_tokens + totals.cached_tokens, totals.prompt_tokens);
             prop_assert_eq!(totals.itl.count() + totals.accepted, sum(|one| one.output - 1));
@@ -359,6 +398,51 @@ proptest! {
         prop_assume!(one.refused == other.refused);
         prop_assert!(other.end_s <= one.end_s * 1.05 + 0.1, "{} for {}", other.end_s, one.end_s);
     }
+
+    /// A cache that slots share answers more requests where it is larger, but for the noise of another order.
+    #[test]
+    fn more_shared_cache_fails_less(scheduler in llamacpp_settings(), traffic in traffic()) {
+        let scheduler = LlamacppSettings { unified: true, ..scheduler };
+        let wider = LlamacppSettings { context_tokens: scheduler.context_tokens * 4, ..scheduler.clone() };
+        let [one, other] = [scheduler, wider].map(|of| {
+            let settings = equal_replicas(SchedulerSettings::Llamacpp(of), 1, 1);
+            records(&settings, RequestSource::new(traffic.clone()), &clock).0
+        });
+        prop_assert!(other.refused <= one.refused + traffic.requests / 20, "{} for {}", other.refused, one.refused);
+    }
+}
+
+/// A slot keeps the tokens of its last request, host memory those of the ones before it.
+#[test]
+fn slots_and_host_memory_keep_sessions() {
+    let traffic = |sessions: u64| {
+        let turns = (0..4u32).flat_map(move |turn| (0..sessions).map(move |session| (turn, session)));
+        let arrivals = turns.zip(0..).map(|((turn, session), id)| {
+            let run = |run: u32, tokens| TokenRun { id: session * 100 + u64::from(run), tokens };
+            let mut runs: Vec<TokenRun> =
+                (0..=turn).flat_map(|at| [run(2 * at, 200), run(2 * at + 1, 50)]).collect();
+            runs.truncate(2 * turn as usize + 2);
+            Arrival { time_s: 100.0 * id as f64, request: EngineRequest::new(id, runs, 250 * turn + 200, 50) }
+        });
+        replayed(arrivals.collect())
+    };
+    let cached = |slots: u32, sessions: u64, bytes: Option<u64>| {
+        let host = |bytes| HostPromptSettings {
+            bytes: Some(bytes),
+            prompt_bytes: 0,
+            token_bytes: 1,
+            idle_slots: true,
+        };
+        let scheduler = LlamacppSettings { slots, host_prompts: bytes.map(host), ..AMPLE_LLAMACPP };
+        let settings = equal_replicas(SchedulerSettings::Llamacpp(scheduler), 1, 1);
+        records(&settings, traffic(sessions), &clock).0.cached_tokens
+    };
+    // A turn finds the prompt before it and its output, but for the last token of that.
+    let all = |sessions: u64| sessions * (249 + 499 + 749);
+    assert_eq!(cached(8, 6, None), all(6));
+    assert_eq!(cached(2, 6, None), 0);
+    assert_eq!(cached(2, 6, Some(1 << 20)), all(6));
+    assert!(cached(2, 6, Some(2000)) < all(6) / 2);
 }
 
 /// Events of an engine by the number of their step; requests come before given steps.
