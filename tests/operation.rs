@@ -146,7 +146,7 @@ proptest! {
             prop_assert_eq!(&operated, &all);
             prop_assert_eq!((totals.aborted, totals.faults, totals.lost, totals.wasted), (0, 0, 0, 0));
             prop_assert_eq!(totals.steps, plain.steps);
-            let held = replicas as f64 * totals.end_s;
+            let held = replicas as f64 * totals.lasted_s;
             prop_assert!(!scales || (totals.replica_seconds - held).abs() <= 1e-9 * held);
         }
     }
@@ -193,7 +193,7 @@ proptest! {
         let (totals, all) = records(&deployment, RequestSource::new(traffic.clone()), &clock);
         prop_assert_eq!(totals.answered + totals.refused, traffic.requests);
         prop_assert!(answered_once(&all));
-        let [least, most] = [scaler.least, scaler.most].map(|replicas| replicas as f64 * totals.end_s);
+        let [least, most] = [scaler.least, scaler.most].map(|replicas| replicas as f64 * totals.lasted_s);
         prop_assert!(totals.replica_seconds >= least * (1.0 - 1e-9), "{} of {least}", totals.replica_seconds);
         prop_assert!(totals.replica_seconds <= most * (1.0 + 1e-9), "{} of {most}", totals.replica_seconds);
         for point in totals.timeline.points() {
@@ -513,7 +513,7 @@ fn roles_have_their_own_faults() {
 
 /// A small plan under a rate, operated like this.
 fn simulated(operation: SimulatedOperation) -> Result<SimulateReport, Error> {
-    let both = Degrees { tp: Some(1), ..Degrees::default() };
+    let both = Degrees { tp: Some(1), replicas: Some(2), ..Degrees::default() };
     let scenario = Scenario {
         model: Some("Qwen3-14B".into()),
         hardware: Some("2xh100".into()),

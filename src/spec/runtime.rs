@@ -262,7 +262,7 @@ impl StatedPolicy {
 
 impl StepPolicy {
     /// The rules that the closed form follows. Its waits of llama.cpp are borrowed ones, from before its scheduler was
-    /// simulated, and no run of its server under load is published that tells them from others.
+    /// simulated, and no run of its server under load is published that shows them to differ from others.
     pub fn in_formulas(self) -> Option<StepPolicy> {
         Some(self).filter(|policy| policy.like != SchedulerPolicy::Llamacpp)
     }

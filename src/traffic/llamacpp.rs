@@ -7,19 +7,17 @@
 //! checkpoints, which only models have whose memory cannot be cut (sliding windows, recurrent ones), shifts of the context
 //! (off by default), several answers to one prompt, drafts, adapters and media.
 
-mod host_prompts;
+pub mod host_prompts;
 
 use std::collections::VecDeque;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use self::host_prompts::{HostPrompts, KeptTokens};
+use self::host_prompts::{HostPromptSettings, HostPrompts, KeptTokens};
 use super::content::TokenRun;
 use super::engine::{EngineEvent, EngineRequest, Note, SchedulerEngine};
 use super::step_load::{PromptChunk, StepLoad};
-
-pub use self::host_prompts::HostPromptSettings;
 
 /// A slot that gives up more than this share of its tokens has them copied to host memory before.
 const MUCH_LOST: f32 = 0.5;
@@ -108,7 +106,7 @@ pub struct LlamacppEngine {
     deferred: VecDeque<EngineRequest>,
     /// Requests that have left a slot.
     left: u64,
-    /// What is left of the batch after the step.
+    /// The part of the batch that comes after the step.
     rest: VecDeque<BatchPart>,
     step: Vec<BatchPart>,
     load: StepLoad,

@@ -194,7 +194,7 @@ impl Replica {
                 continue;
             }
             let prompt_tokens = load.prompts.iter().map(|chunk| u64::from(chunk.new_tokens)).sum();
-            let (decoding, accepted) = (load.decoding, load.accepted);
+            let (decoding, accepted) = (load.decoding - load.ended, load.accepted);
             note(ReplicaEvent::Steps { step_s, steps: steps.steps, decoding, accepted, prompt_tokens });
             engine.complete(steps.steps, &mut |id, event| note(ReplicaEvent::Request(id, event, now)));
         }

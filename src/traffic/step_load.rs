@@ -14,6 +14,8 @@ pub struct PromptChunk {
 pub struct StepLoad {
     /// Requests that get their next token.
     pub decoding: u32,
+    /// Of these, requests that have ended, which the scheduler does not know: they get none.
+    pub ended: u32,
     /// Tokens of a draft that these get on top.
     pub accepted: u32,
     /// Tokens that these have in the cache, before the step.

@@ -399,6 +399,8 @@ impl TrtllmEngine {
         load.kv_tokens = self.batch.generation.iter().map(before).sum();
         let more = |slot: &TrtllmSlot| self.yielded(self.at(*slot), self.at(*slot).made) - 1;
         load.accepted = self.batch.generation.iter().map(more).sum();
+        let has_ended = |slot: &&TrtllmSlot| self.at(**slot).made >= self.at(**slot).request.output;
+        load.ended = self.batch.generation.iter().filter(has_ended).count() as u32;
         self.load = load;
     }
 

@@ -142,6 +142,7 @@ impl SimulatedRow {
     }
 
     /// Whether it sends this many requests.
+    #[cfg(feature = "internals")]
     pub fn sends(&self, requests: u64) -> bool {
         matches!(&self.requests, RowRequests::Drawn(traffic) if traffic.requests == requests)
     }
