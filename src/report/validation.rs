@@ -4,7 +4,7 @@ use super::sheet;
 use super::table::table;
 use crate::validate::decision::Decision;
 use crate::validate::score::Score;
-use crate::validate::summary::{ComparedFigure, ComparedRow, RowGroup, ScoredRow, Validation};
+use crate::validate::summary::{ComparedFigure, ReplayedRow, RowGroup, ScoredRow, Validation};
 
 /// The scores of a figure, in the order of their columns.
 const SCORES: [&str; 8] = ["n", "mdape", "mape", "p90", "bias", "within_10", "within_25", "coverage_80"];
@@ -211,7 +211,7 @@ fn one_by_one(found: &Validation) -> String {
         Some(ComparedFigure { measured, predicted }) => [measured, predicted].map(percent),
         None => <[String; 2]>::default(),
     };
-    let row = |row: &ComparedRow| {
+    let row = |row: &ReplayedRow| {
         let names = [&row.id, &row.setting].map(String::clone);
         [&names[..], &share(row.hit_rate), &time(row.ttft_ms), &time(row.tpot_ms)].concat()
     };

@@ -146,7 +146,7 @@ pub struct ComparedFigure {
 
 /// A row of sessions, or a published point, with its figures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ComparedRow {
+pub struct ReplayedRow {
     pub id: String,
     /// The setting of a published point.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -172,7 +172,7 @@ pub struct Validation {
     pub sessions: Vec<RowGroup>,
     /// Rows of sessions and published points one by one, where they are few.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub rows: Vec<ComparedRow>,
+    pub rows: Vec<ReplayedRow>,
     /// Rows flagged doubtful.
     pub doubtful: Option<RowGroup>,
     /// Reasons for missing predictions.
@@ -242,13 +242,13 @@ fn has_sessions(row: &MeasuredRow) -> bool {
     row.traffic.as_ref().is_some_and(|traffic| matches!(traffic.arrivals, MeasuredArrivals::Sessions(_)))
 }
 
-fn one_by_one(rows: &[&ScoredRow]) -> Vec<ComparedRow> {
+fn one_by_one(rows: &[&ScoredRow]) -> Vec<ReplayedRow> {
     let replayed = rows.iter().filter(|row| row.measured.is_replayed());
     let one = |row: &&ScoredRow| {
         let (ScoredRow { measured, predicted }, both) =
             (row, |measured: Option<f64>, predicted| Some(ComparedFigure { measured: measured?, predicted }));
         let (made, outcome) = (predicted.as_ref().ok()?, &measured.outcome);
-        Some(ComparedRow {
+        Some(ReplayedRow {
             id: measured.id.clone(),
             setting: measured.arm.clone().unwrap_or_default(),
             hit_rate: made.hit_rate.and_then(|made| both(outcome.hit_rate, made)),
@@ -256,7 +256,7 @@ fn one_by_one(rows: &[&ScoredRow]) -> Vec<ComparedRow> {
             tpot_ms: both(outcome.tpot_ms, made.tpot_ms),
         })
     };
-    let found: Vec<ComparedRow> = replayed.filter_map(one).collect();
+    let found: Vec<ReplayedRow> = replayed.filter_map(one).collect();
     if found.len() > FEW { vec![] } else { found }
 }
 
