@@ -481,6 +481,7 @@ def simulate(
     deployment: Mapping[str, Any] | None = None,
     scenario: Mapping[str, Any] | None = None,
     traffic: Mapping[str, Any] | None = None,
+    operation: Mapping[str, Any] | None = None,
     files: Mapping[str, Any] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> SimulateAnswer:

@@ -778,6 +778,11 @@ class TrafficReport(Record):
     seed: int
 
 
+class DraftSettings(Record):
+    tokens: int
+    acceptance: float
+
+
 class VllmSettings(Record):
     token_budget: int
     max_sequences: int
@@ -789,6 +794,8 @@ class VllmSettings(Record):
     whole_prompt_fits: bool
     reserved_blocks: int
     asynchronous: bool
+    draft: DraftSettings | None
+    prefill_interval: int | None
 
 
 class SglangSettings(Record):
@@ -809,6 +816,7 @@ class SglangSettings(Record):
     min_free_slots: int | None
     decodes_after_prefill: int
     decodes_min_requests: int
+    draft: DraftSettings | None
 
 
 class TrtllmSettings(Record):
@@ -825,13 +833,32 @@ class TrtllmSettings(Record):
     output_limit: int | None
     wait_steps: int
     wait_tokens_ratio: float
+    draft: DraftSettings | None
+
+
+class HostPromptSettings(Record):
+    bytes: int | None
+    prompt_bytes: int
+    token_bytes: int
+    idle_slots: bool
+
+
+class LlamacppSettings(Record):
+    slots: int
+    batch_tokens: int
+    context_tokens: int
+    unified: bool
+    joined: bool
+    prefix_caching: bool
+    similarity: float
+    host_prompts: HostPromptSettings | None
 
 
 class SimulatedPool(Record):
     role: Literal['aggregated', 'prefill', 'decode']
     replicas: int
     attention_ranks: int
-    scheduler: VllmSettings | SglangSettings | TrtllmSettings
+    scheduler: VllmSettings | SglangSettings | TrtllmSettings | LlamacppSettings
 
 
 class LatencyRow(Record):
@@ -864,6 +891,37 @@ class TimelinePoint(Record):
     waiting: int
     kv_used: float
     output_tokens: int
+    replicas: int | None
+
+
+class FaultReport(Record):
+    faults: int
+    lost: int
+    failed: int
+    in_recovery: int
+    recovery: list[LatencyRow]
+    outside: list[LatencyRow]
+
+
+class ScalingReport(Record):
+    signal: Literal['queue', 'requests', 'kv-cache']
+    target: float
+    min_replicas: int
+    max_replicas: int
+    interval_s: float
+    scale_down_s: float
+
+
+class OperationReport(Record):
+    aborted: int
+    wasted_tokens: int
+    sessions_given_up: int | None
+    faults: FaultReport | None
+    scaling: ScalingReport | None
+    mean_replicas: float
+    device_hours: float
+    usd: float | None
+    usd_per_mtok: float | None
 
 
 class SimulateAnswer(Answer, question="simulate"):
@@ -880,11 +938,13 @@ class SimulateAnswer(Answer, question="simulate"):
     goodput: float | None
     hit_rate: float
     unlimited_hit_rate: float
+    tokens_per_step: float | None
     preemptions: int
     steps: int
     closed_form: ServedFigures | None
     slowest: list[SlowRequest]
     timeline: list[TimelinePoint]
+    operation: OperationReport | None
 
 
 class DeployAnswer(Answer, question="deploy"):
@@ -1743,6 +1803,13 @@ class Score(Record):
     coverage_80: float | None
 
 
+class PointScore(Record):
+    n: int
+    median: float
+    p90: float
+    bias: float
+
+
 class Decision(Record):
     groups: int
     spearman: float
@@ -1760,11 +1827,25 @@ class RowGroup(Record):
     ttft: Score | None
     e2e: Score | None
     ttft_p99: Score | None
+    hit_rate: PointScore | None
     tpot_mean_of_cells: float | None
     ttft_mean_of_cells: float | None
     memory: Score | None
     decision: Decision | None
     decision_p90: Decision | None
+
+
+class ComparedFigure(Record):
+    measured: float
+    predicted: float
+
+
+class ComparedRow_(Record):
+    id: str
+    setting: str | None
+    hit_rate: ComparedFigure | None
+    ttft_ms: ComparedFigure | None
+    tpot_ms: ComparedFigure | None
 
 
 class Unsupported(Record):
@@ -1774,6 +1855,11 @@ class Unsupported(Record):
 
 class Unscored(Record):
     column: str
+    rows: int
+
+
+class AssumedInput(Record):
+    input: str
     rows: int
 
 
@@ -1795,9 +1881,12 @@ class ValidateAnswer(Answer, question="validate"):
     answer: Literal['validate']
     overall: RowGroup | None
     groups: list[RowGroup] | None
+    sessions: list[RowGroup] | None
+    rows: list[ComparedRow_] | None
     doubtful: RowGroup | None
     unsupported: list[Unsupported] | None
     unscored: list[Unscored] | None
+    assumed: list[AssumedInput] | None
     items: list[LeftOut]
 
 
