@@ -1840,7 +1840,7 @@ class ComparedFigure(Record):
     predicted: float
 
 
-class ComparedRow_(Record):
+class ReplayedRow(Record):
     id: str
     setting: str | None
     hit_rate: ComparedFigure | None
@@ -1882,7 +1882,7 @@ class ValidateAnswer(Answer, question="validate"):
     overall: RowGroup | None
     groups: list[RowGroup] | None
     sessions: list[RowGroup] | None
-    rows: list[ComparedRow_] | None
+    rows: list[ReplayedRow] | None
     doubtful: RowGroup | None
     unsupported: list[Unsupported] | None
     unscored: list[Unscored] | None
