@@ -629,7 +629,8 @@ impl SchedulerEngine for SglangEngine {
     #[cfg(feature = "internals")]
     fn batch(&self) -> Vec<(u64, u32)> {
         let scheduled = self.last.iter().flat_map(|batch| &batch.scheduled);
-        scheduled.map(|&(slot, new)| (self.at(slot).request.id, new)).collect()
+        // One that has ended is in the batch with its newest token.
+        scheduled.map(|&(slot, new)| (self.at(slot).request.id, new.max(1))).collect()
     }
 
     fn submit(&mut self, request: EngineRequest) {
