@@ -590,7 +590,7 @@ fn an_operation_that_does_not_fit_is_refused_with_its_key() {
         (SimulatedOperation { max_replicas: None, ..scaled() }, "max_replicas"),
         (SimulatedOperation { max_replicas: Some(1), ..scaled() }, "max_replicas"),
         (SimulatedOperation { min_replicas: Some(3), ..scaled() }, "max_replicas"),
-        (SimulatedOperation { autoscale: None, ..scaled() }, "autoscale_target"),
+        (SimulatedOperation { autoscale: None, startup_time: None, ..scaled() }, "autoscale_target"),
         (SimulatedOperation { client_timeout: Some(0.0), ..plain() }, "client_timeout"),
     ] {
         let fault = simulated(operation).unwrap_err();
