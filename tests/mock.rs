@@ -1,4 +1,4 @@
-//! The simulated server of OpenAI's interface: its tokens come when the simulation says, whoever its clients are.
+//! The simulated server of OpenAI's interface: each token is sent at the end of the simulated step that makes it.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read};

@@ -146,8 +146,7 @@ impl VllmEngine {
             }
             let lacking = live.known() - live.computed;
             // A draft proposes what follows the tokens of the step before.
-            let decodes = lacking == 1 && live.generated > 0;
-            let proposes = if decodes { proposed(self.settings.draft) } else { 0 };
+            let proposes = if live.decodes() { proposed(self.settings.draft) } else { 0 };
             let new = self.chunk(lacking + proposes, budget);
             let tokens = live.computed + new + proposes;
             while !self.grow(slot, tokens) {
