@@ -71,10 +71,10 @@ impl MockDeployment {
         names: &[String],
         control: &RequestControl,
     ) -> Result<MockDeployment, Error> {
-        let (scenario, plan, settings) = request.deployed(catalog, control)?;
+        let (planned, plan, settings) = request.deployed(catalog, control)?;
         let mut names = names.to_vec();
         if names.is_empty() {
-            let stated = scenario.model.as_deref().unwrap_or(DEFAULT_MODEL).trim();
+            let stated = planned.scenario.model.as_deref().unwrap_or(DEFAULT_MODEL).trim();
             names = vec![stated.to_owned(), catalog.model(stated)?.name];
             names.dedup();
         }

@@ -61,6 +61,7 @@ pub fn optimize_result(
         theoretical: inputs.theoretical,
         plain: None,
         checked: None,
+        formulas_best: None,
         status: outcome.status,
         proof: proof(problem, outcome),
         scenario: None,

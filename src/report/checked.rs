@@ -20,8 +20,9 @@ pub struct SimulatedCheck {
     /// The largest relative difference of a TTFT or TPOT of the formulas from the simulated one; null where nothing was
     /// simulated.
     pub largest_difference: Option<f64>,
-    /// The first of the plans whose simulated requests meet the SLOs at the percentile, from 0; null if none does.
-    pub first_within_slos: Option<u64>,
+    /// The plan of these that the answer shows, from 0: of those whose simulated requests meet the SLOs at the
+    /// percentile, the best by the objective; 0, the optimum of the formulas, if none does.
+    pub shown: u64,
 }
 
 /// A plan by its formulas and by simulation.
@@ -33,7 +34,7 @@ pub struct CheckedPlan {
     pub formulas: Option<ServedFigures>,
     /// By simulation.
     pub simulated: Option<ServedFigures>,
-    /// Share of the requests within both latency limits; null without limits.
+    /// Share of the requests within all latency limits; null without limits.
     pub within_slos: Option<f64>,
     /// Whether that share reaches the percentile; null where the plan was not simulated.
     pub meets_slos: Option<bool>,

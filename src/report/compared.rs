@@ -26,11 +26,16 @@ impl OptimizeResult {
         self.scenario.as_ref().is_some_and(|scenario| scenario.pareto.is_some())
     }
 
+    /// The optimum of the formulas, to which the proof belongs.
+    pub fn optimum(&self) -> Option<&ReportedDeployment> {
+        self.formulas_best.as_ref().or(self.best.as_ref())
+    }
+
     /// The optimum where its front is listed without it: another point is better on every stated axis.
     pub(crate) fn outside_front(&self) -> Option<&ReportedDeployment> {
         let without =
             self.states_axes() && !self.front.is_empty() && !self.front.iter().any(|row| row.chosen);
-        self.best.as_ref().filter(|_| without)
+        self.optimum().filter(|_| without)
     }
 
     /// Whether its optimum is before that of `other` by the objective; any optimum is before none.

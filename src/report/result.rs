@@ -41,8 +41,12 @@ pub struct OptimizeResult {
     pub scenario: Option<Scenario>,
     /// The problem, with every default filled in.
     pub question: ReportInputs,
-    /// The optimum; null if there is none.
+    /// The optimum; null if there is none. Where `formulas_best` is there, the best of the simulated plans.
     pub best: Option<ReportedDeployment>,
+    /// The optimum of the formulas, to which `proof` and `front` belong, where a simulation chose another plan. Absent if
+    /// not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub formulas_best: Option<ReportedDeployment>,
     /// Details of the optimum; null if there is none.
     pub detail: Option<DeploymentDetail>,
     /// The best deployments of other strategies, best first.

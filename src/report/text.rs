@@ -53,7 +53,7 @@ pub fn table(answer: &OptimizeResult) -> String {
         operators::operators(detail),
         devices::binding(&detail.constraints),
         why::why(answer),
-        checked::checked(answer),
+        checked::checked(answer.checked.as_ref()),
         alternatives::alternatives(answer, best),
         front::front(answer, best),
         basis::lower_format(answer),

@@ -9,13 +9,14 @@ use super::inputs::{lower_format, report_inputs, why};
 use super::launch::launch;
 use super::overrides::override_effects;
 use super::remedy::{InfeasibleProblem, of_each_runtime};
+use super::simulate::SimulatedTraffic;
 use crate::report::answer::{optimize_result, report_deployment};
 use crate::report::audit::AuditSection;
 use crate::report::compared::{PlainPlan, RuntimeTrial};
 use crate::report::proof::{Proof, gap_between};
 use crate::report::result::{OptimizeResult, ReportedDeployment};
 use crate::search::layouts::Layouts;
-use crate::search::outcome::{EvaluatedCandidate, Status};
+use crate::search::outcome::{EvaluatedCandidate, Outcome, Status};
 use crate::search::point::place;
 use crate::search::problem::Problem;
 use crate::search::run::{Control, run, run_with};
@@ -64,16 +65,26 @@ pub fn optimize(
     request: &OptimizeRequest,
     control: &RequestControl,
 ) -> Result<OptimizeResult, Error> {
+    optimize_under(catalog, request, &SimulatedTraffic::default(), control)
+}
+
+/// The same, with the best plans simulated under this traffic, where they are.
+pub(super) fn optimize_under(
+    catalog: &Catalog,
+    request: &OptimizeRequest,
+    traffic: &SimulatedTraffic,
+    control: &RequestControl,
+) -> Result<OptimizeResult, Error> {
     let scenario = &request.scenario;
     let any = scenario.runtime.as_deref() == Some(ANY);
     let (shown, compared) = match any {
         true => best_runtime(catalog, request, control)?,
         false => (on_runtime(catalog, request, control)?, vec![]),
     };
-    let RuntimeAnswer { resolved, problem, result, .. } = shown;
-    if result.status != Status::Infeasible {
-        return Ok(with_check(catalog, request, result, control));
+    if shown.result.status != Status::Infeasible {
+        return with_check(catalog, (request, traffic), shown, control);
     }
+    let RuntimeAnswer { resolved, problem, result, .. } = shown;
     let problems = if any { compared } else { vec![problem] };
     let (problems, resolved) = (&problems[..], &resolved);
     let infeasible = InfeasibleProblem { catalog, scenario, resolved, problems, control: &control.search };
@@ -81,25 +92,62 @@ pub fn optimize(
     Ok(OptimizeResult { conflict, scenario: Some(scenario.clone()), ..result })
 }
 
-/// The result with its best plans simulated, where that is due.
+/// The result with its best plans simulated, where that is due, and with the one of them that is to be shown.
 fn with_check(
     catalog: &Catalog,
-    request: &OptimizeRequest,
-    result: OptimizeResult,
+    (request, traffic): (&OptimizeRequest, &SimulatedTraffic),
+    answer: RuntimeAnswer,
     control: &RequestControl,
-) -> OptimizeResult {
+) -> Result<OptimizeResult, Error> {
     let due = request.check.unwrap_or_else(|| is_due(&request.scenario));
-    let Some(best) = result.best.as_ref().filter(|_| due) else { return result };
+    let result = &answer.result;
+    let Some(best) = result.best.as_ref().filter(|_| due) else { return Ok(answer.result) };
     // Of several runtimes, the one whose result is shown.
     let scenario = Scenario { runtime: Some(result.question.runtime.clone()), ..request.scenario.clone() };
     let plans = std::iter::once(best).chain(&result.alternatives);
-    let checked = Some(checked(catalog, &scenario, plans, control));
-    OptimizeResult { checked, ..result }
+    let check = checked(catalog, (&scenario, traffic), result.question.optimize.first(), plans, control);
+    let result = match (check.shown as usize).checked_sub(1) {
+        Some(alternative) => {
+            let request = OptimizeRequest { scenario, ..request.clone() };
+            shown_instead(catalog, &request, answer, alternative, control)?
+        }
+        None => answer.result,
+    };
+    Ok(OptimizeResult { checked: Some(check), ..result })
+}
+
+/// The result with one of its alternatives in place of the optimum of the formulas, which is the first alternative then.
+fn shown_instead(
+    catalog: &Catalog,
+    request: &OptimizeRequest,
+    answer: RuntimeAnswer,
+    alternative: usize,
+    control: &RequestControl,
+) -> Result<OptimizeResult, Error> {
+    let RuntimeAnswer { resolved, problem, mut outcome, result, .. } = answer;
+    let shown = outcome.alternatives.remove(alternative);
+    let optimum = outcome.best.replace(shown);
+    outcome.alternatives.splice(0..0, optimum);
+    let layouts = request.why.then(|| Layouts::shared_until(&problem, control.search.stop));
+    let fresh = reported(catalog, request, (&resolved, &problem), (&outcome, layouts.as_ref()), control)?;
+    Ok(OptimizeResult {
+        formulas_best: result.best,
+        best: fresh.best,
+        alternatives: fresh.alternatives,
+        detail: fresh.detail,
+        audit: fresh.audit,
+        launch: fresh.launch,
+        why: fresh.why,
+        plain: fresh.plain,
+        lower_format: fresh.lower_format,
+        ..result
+    })
 }
 
 struct RuntimeAnswer {
     resolved: ResolvedScenario,
     problem: Problem,
+    outcome: Outcome,
     result: OptimizeResult,
     /// Without an optimum: the factor by which the nearest deployment misses an SLO.
     miss: f64,
@@ -197,19 +245,42 @@ fn on_runtime(
     let layouts =
         if request.why { Layouts::shared_until(&problem, stop) } else { Layouts::until(&problem, stop) };
     let outcome = run_with(&problem, &layouts, &control.search);
-    let stopped = matches!(outcome.status, Status::Feasible | Status::Unknown);
-    if stopped && (control.stopped_by)().is_none() {
+    if is_stopped(&outcome) && (control.stopped_by)().is_none() {
         let expected = "one that is not abandoned";
         return Err(Error::new("optimize", "a stopped search", expected, "send the request again"));
     }
-    let lower = lower_format(&resolved, (&problem, &outcome), &control.search)?;
+    let explained = Some(&layouts).filter(|_| request.why);
+    let result = reported(catalog, request, (&resolved, &problem), (&outcome, explained), control)?;
+    let nearest = outcome
+        .nearest
+        .as_ref()
+        .map(|(found, _)| problem.filled(&found.point, found.candidate.margin(&problem)));
+    drop(layouts);
+    Ok(RuntimeAnswer { miss: nearest.unwrap_or(f64::INFINITY), result, outcome, resolved, problem })
+}
+
+fn is_stopped(outcome: &Outcome) -> bool {
+    matches!(outcome.status, Status::Feasible | Status::Unknown)
+}
+
+/// The result of a search. Why the best is the best is in it where `layouts` are given.
+fn reported(
+    catalog: &Catalog,
+    request: &OptimizeRequest,
+    (resolved, problem): (&ResolvedScenario, &Problem),
+    (outcome, layouts): (&Outcome, Option<&Layouts>),
+    control: &RequestControl,
+) -> Result<OptimizeResult, Error> {
+    let scenario = &request.scenario;
+    let stopped = is_stopped(outcome);
+    let lower = lower_format(resolved, (problem, outcome), &control.search)?;
     let most = request.max_front_points.unwrap_or(FrontPoints::AtMost(DEFAULT_FRONT_POINTS));
-    let report = optimize_result(&problem, report_inputs(&resolved, &problem), &outcome, lower, most);
+    let report = optimize_result(problem, report_inputs(resolved, problem), outcome, lower, most);
     let best_found = outcome.best.as_ref();
-    let best = best_found.filter(|_| request.why && !stopped);
+    let explained = best_found.filter(|_| !stopped).zip(layouts);
     let launch = match (best_found, &report.best) {
         (Some(best), Some(reported)) => {
-            Some(launch(catalog, (&resolved, &problem), (&best.candidate, reported), scenario)?)
+            Some(launch(catalog, (resolved, problem), (&best.candidate, reported), scenario)?)
         }
         _ => None,
     };
@@ -217,21 +288,16 @@ fn on_runtime(
         let overrides = override_effects(catalog, &at(scenario, best), best);
         AuditSection { overrides, ..audit }
     });
-    let result = OptimizeResult {
+    Ok(OptimizeResult {
         audit,
         launch,
         proof: Proof { stopped_by: (control.stopped_by)().filter(|_| stopped), ..report.proof },
         scenario: Some(scenario.clone()),
-        why: best.and_then(|best| why(&problem, (best, &outcome.front), &layouts, &control.search)),
-        plain: best_found.filter(|_| !stopped).and_then(|best| plain(&problem, best, &control.search)),
+        why: explained
+            .and_then(|(best, layouts)| why(problem, (best, &outcome.front), layouts, &control.search)),
+        plain: best_found.filter(|_| !stopped).and_then(|best| plain(problem, best, &control.search)),
         ..report
-    };
-    let nearest = outcome
-        .nearest
-        .as_ref()
-        .map(|(found, _)| problem.filled(&found.point, found.candidate.margin(&problem)));
-    drop(layouts);
-    Ok(RuntimeAnswer { miss: nearest.unwrap_or(f64::INFINITY), result, resolved, problem })
+    })
 }
 
 /// Checks that every stated axis of the front has values: no front is over fewer axes than were stated.

@@ -5,10 +5,11 @@ use serde::{Deserialize, Serialize};
 
 use super::RequestControl;
 use super::estimate::{EstimateRequest, estimate};
-use super::optimize::{OptimizeRequest, at, optimize};
+use super::optimize::{OptimizeRequest, at, optimize_under};
 use super::priced_plan::PricedPlan;
 use super::simulated_operation::SimulatedOperation;
 use super::traced_traffic::{arrivals, sessions};
+use crate::report::checked::SimulatedCheck;
 use crate::report::operation::{FaultReport, OperationReport, ScalingReport};
 use crate::report::result::{MetricsReport, ReportedDeployment};
 use crate::report::simulate::{
@@ -140,7 +141,8 @@ pub fn simulate(
     request: &SimulateRequest,
     control: &RequestControl,
 ) -> Result<SimulateReport, Error> {
-    let (scenario, plan, settings) = request.deployed(catalog, control)?;
+    let (planned, plan, settings) = request.deployed(catalog, control)?;
+    let PlannedScenario { scenario, checked } = planned;
     let front_end_s = plan.clock().front_end_s();
     let traffic = request.traffic.drawn(&scenario, &plan);
     let mut measured = Measured::of(request.traffic.warm_up(&traffic));
@@ -177,8 +179,8 @@ pub fn simulate(
         sessions_cut: (totals.sessions.started > 0).then_some(totals.sessions.cut),
         ..request.traffic.load(&traffic, &request.scenario)
     };
-    let report = report(&plan, (&settings, load), (&totals, measured), closed_form.as_ref(), plan.limits());
-    Ok(SimulateReport { operation, ..report })
+    let report = report(&plan, (&settings, load), (&totals, measured), closed_form.as_ref());
+    Ok(SimulateReport { operation, scenario, checked, ..report })
 }
 
 /// The figures of clients that give up, faults and scaling. `priced` has the devices of the plan and their price.
@@ -215,7 +217,7 @@ fn operation_report(
 }
 
 impl SimulateRequest {
-    /// The scenario with its deployment, the plan, and the replicas that requests reach.
+    /// The scenario with its plan, priced, and the replicas that requests reach.
     ///
     /// # Errors
     /// The request is faulty, or the deployment cannot run, or is not simulated.
@@ -223,28 +225,42 @@ impl SimulateRequest {
         &self,
         catalog: &Catalog,
         control: &RequestControl,
-    ) -> Result<(Scenario, PricedPlan, DeploymentSettings), Error> {
+    ) -> Result<(PlannedScenario, PricedPlan, DeploymentSettings), Error> {
         self.traffic.check()?;
-        let scenario = self.planned(catalog, control)?;
+        let planned = self.planned(catalog, control)?;
         // How many requests come is the traffic's matter: a plan that a rate overloads has a queue that grows.
-        let priced = Scenario { rate: None, percentile: None, ..scenario.clone() };
+        let priced = Scenario { rate: None, percentile: None, ..planned.scenario.clone() };
         let plan = PricedPlan::new(catalog, &EstimateRequest::of(priced), control)?;
         let seed = self.traffic.seed.unwrap_or(DEFAULT_SEED);
         let settings = plan.deployment(self.traffic.router.unwrap_or_default(), seed)?;
         let operation = self.operation.settings(&settings.pools, plan.clock().front_end_s())?;
-        Ok((scenario, plan, DeploymentSettings { operation, ..settings }))
+        Ok((planned, plan, DeploymentSettings { operation, ..settings }))
     }
 
-    /// The scenario with its deployment, or with the best one.
-    fn planned(&self, catalog: &Catalog, control: &RequestControl) -> Result<Scenario, Error> {
-        if self.scenario.deployment.is_some() {
-            return Ok(self.scenario.clone());
+    /// The scenario with its deployment, or with the best one under this traffic.
+    fn planned(&self, catalog: &Catalog, control: &RequestControl) -> Result<PlannedScenario, Error> {
+        let scenario = self.traffic.described(&self.scenario);
+        if scenario.deployment.is_some() {
+            return Ok(PlannedScenario { scenario, checked: None });
         }
-        let found = optimize(catalog, &OptimizeRequest::best_of(self.scenario.clone()), control)?;
+        let request = OptimizeRequest { check: Some(true), ..OptimizeRequest::best_of(scenario.clone()) };
+        let found = optimize_under(catalog, &request, &self.traffic, control)?;
         let none =
             || Error::new("deployment", "no plan that can run", "a plan", "see `optimize` for the reasons");
-        Ok(at(&self.scenario, found.best.as_ref().ok_or_else(none)?))
+        // Of several runtimes, the one that has the plan.
+        let scenario = Scenario { runtime: scenario.runtime.map(|_| found.question.runtime), ..scenario };
+        Ok(PlannedScenario {
+            scenario: at(&scenario, found.best.as_ref().ok_or_else(none)?),
+            checked: found.checked,
+        })
     }
+}
+
+/// A scenario with its plan.
+pub(crate) struct PlannedScenario {
+    pub scenario: Scenario,
+    /// The simulation that chose the plan, where none was stated.
+    pub checked: Option<SimulatedCheck>,
 }
 
 impl SimulatedTraffic {
@@ -297,6 +313,35 @@ impl SimulatedTraffic {
     /// Whether requests or sessions of a trace are sent.
     fn is_traced(&self) -> bool {
         !self.trace.is_empty() || !self.sessions.is_empty()
+    }
+
+    /// The scenario with the mean lengths of a trace, and with the rate of its requests, where it states none itself.
+    fn described(&self, scenario: &Scenario) -> Scenario {
+        let lengths: Vec<[u64; 2]> = if self.sessions.is_empty() {
+            self.trace.iter().map(|one| [one.isl, one.osl]).collect()
+        } else {
+            self.sessions.iter().flat_map(TracedSession::lengths).collect()
+        };
+        let mean = |of: usize| {
+            let sum: f64 = lengths.iter().map(|one| one[of] as f64).sum();
+            (!lengths.is_empty()).then(|| (sum / lengths.len() as f64).round().max(1.0) as u64)
+        };
+        let arrivals = self.trace.iter().map(|one| one.arrival);
+        let [first, last] = arrivals.fold([f64::INFINITY, 0.0], |[a, b], at| [at.min(a), at.max(b)]);
+        let gaps = self.trace.len().saturating_sub(1) as f64;
+        let rate = (last > first).then(|| gaps * self.speed_up.unwrap_or(1.0) / (last - first));
+        Scenario {
+            isl: scenario.isl.or_else(|| mean(0)),
+            osl: scenario.osl.or_else(|| mean(1)),
+            rate: scenario.rate.or(rate.filter(|_| scenario.concurrency.is_none())),
+            ..scenario.clone()
+        }
+    }
+
+    /// The traffic that a search checks its plans with.
+    pub(super) fn of_check(&self) -> SimulatedTraffic {
+        let requests = self.requests.map_or(REQUESTS_SENT, |number| number.min(REQUESTS_SENT));
+        SimulatedTraffic { requests: Some(requests), ..self.clone() }
     }
 
     /// Mean number of turns of a drawn session.
@@ -406,7 +451,8 @@ struct Measured {
     last_s: f64,
     output_tokens: u64,
     slowest: Vec<RequestRecord>,
-    latencies: Vec<(f32, f32)>,
+    /// TTFT, TPOT and E2E of each.
+    latencies: Vec<[f32; 3]>,
 }
 
 impl Measured {
@@ -434,7 +480,8 @@ impl Measured {
         } else {
             self.outside.count(one)
         }
-        self.latencies.push((one.ttft_s() as f32, one.tpot_s().unwrap_or(0.0) as f32));
+        let tpot_s = one.tpot_s().unwrap_or(0.0);
+        self.latencies.push([one.ttft_s() as f32, tpot_s as f32, one.e2e_s() as f32]);
         self.first_s = self.first_s.min(one.arrived_s);
         self.last_s = self.last_s.max(one.last_token_s);
         self.output_tokens += u64::from(one.output);
@@ -449,7 +496,6 @@ fn report(
     (settings, traffic): (&DeploymentSettings, TrafficReport),
     (totals, measured): (&RunTotals, Measured),
     closed_form: Option<&MetricsReport>,
-    [ttft_limit, tpot_limit]: [Option<f64>; 2],
 ) -> SimulateReport {
     let rows = [
         ("ttft", &measured.times.ttft),
@@ -460,11 +506,10 @@ fn report(
     ];
     let has_draft = settings.pools.iter().any(|pool| pool.scheduler.draft().is_some());
     let lasted = (measured.last_s - measured.first_s).max(f64::MIN_POSITIVE);
-    let within = |seconds: f32, limit: Option<f64>| limit.is_none_or(|most| f64::from(seconds) <= most);
-    let good = measured
-        .latencies
-        .iter()
-        .filter(|(ttft, tpot)| within(*ttft, ttft_limit) && within(*tpot, tpot_limit));
+    let within = |(seconds, limit): (&f32, Option<f64>)| limit.is_none_or(|most| f64::from(*seconds) <= most);
+    let limits = plan.limits();
+    let limits = [limits.ttft, limits.tpot, limits.e2e];
+    let good = measured.latencies.iter().filter(|one| one.iter().zip(limits).all(within));
     let unanswered = totals.unanswered.iter().filter(|id| **id >= measured.warm_up).count() as u64;
     SimulateReport {
         scenario: plan.scenario.clone(),
@@ -476,7 +521,9 @@ fn report(
         output_tok_s: measured.output_tokens as f64 / lasted,
         requests_per_s: measured.times.e2e.count() as f64 / lasted,
         concurrency: totals.request_seconds / totals.end_s.max(f64::MIN_POSITIVE),
-        goodput: (ttft_limit.is_some() || tpot_limit.is_some())
+        goodput: limits
+            .iter()
+            .any(Option::is_some)
             .then(|| good.count() as f64 / (measured.times.e2e.count() + unanswered).max(1) as f64),
         hit_rate: totals.cached_tokens as f64 / totals.prompt_tokens.max(1) as f64,
         unlimited_hit_rate: totals.reusable_tokens as f64 / totals.prompt_tokens.max(1) as f64,
@@ -493,5 +540,6 @@ fn report(
         slowest: measured.slowest.iter().map(SlowRequest::of).collect(),
         timeline: totals.timeline.points().to_vec(),
         operation: None,
+        checked: None,
     }
 }

@@ -70,6 +70,17 @@ pub struct TracedLink {
 }
 
 impl TracedSession {
+    /// Tokens of the prompt and of the output of each request.
+    pub fn lengths(&self) -> Vec<[u64; 2]> {
+        let mut lengths: Vec<[u64; 2]> = vec![];
+        for turn in &self.turns {
+            let before =
+                lengths.last().filter(|_| turn.continues).map_or(0, |[isl, osl]| isl.saturating_add(*osl));
+            lengths.push([before.saturating_add(turn.isl), turn.osl]);
+        }
+        lengths
+    }
+
     /// Whether its numbers are within their limits, and whether each request waits for earlier ones.
     ///
     /// # Errors
@@ -113,6 +124,14 @@ impl TracedSession {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_prompt_of_a_turn_that_continues_begins_with_all_before() {
+        let turn = |isl, continues| TracedTurn { isl, osl: 5, continues, ..TracedTurn::default() };
+        let turns = vec![turn(100, false), turn(20, true), turn(7, true), turn(50, false)];
+        let session = TracedSession { turns, ..TracedSession::default() };
+        assert_eq!(session.lengths(), [[100, 5], [125, 5], [137, 5], [50, 5]]);
+    }
 
     #[test]
     fn a_request_waits_for_earlier_ones() {

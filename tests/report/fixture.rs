@@ -215,6 +215,7 @@ fn answer() -> OptimizeResult {
         theoretical: false,
         plain: None,
         checked: None,
+        formulas_best: None,
         scenario: None,
         conflict: None,
         programs: vec![],

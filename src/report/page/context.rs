@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::embedded;
 use crate::report::breakdown::OperatorLine;
+use crate::report::checked::SimulatedCheck;
 use crate::report::detail::DeploymentDetail;
 use crate::report::inputs::ReportInputs;
 use crate::report::result::{EstimateResult, OptimizeResult, ReportedDeployment};
@@ -16,7 +17,7 @@ use crate::report::svg::layout::layout;
 use crate::report::svg::why::why_panels;
 use crate::report::text::front::axes;
 use crate::report::text::screen::{SLO_HEADINGS, estimate_facts, optimum_facts, slo_rows};
-use crate::report::text::{head, infeasible};
+use crate::report::text::{checked, head, infeasible};
 use crate::spec::objective::{LatencyLimits, Metric};
 use crate::spec::scenario::Scenario;
 
@@ -57,7 +58,16 @@ pub fn optimize(answer: &OptimizeResult) -> TemplateValue {
         front => front(answer).map(|panel| embedded(&panel, "Pareto front")),
         why => why.collect::<Vec<_>>(),
         families => families.collect::<Vec<_>>(),
+        simulated => answer.checked.as_ref().map(simulated),
         ..deployment(best, &answer.question, answer.detail.as_ref())
+    }
+}
+
+/// The plans that were simulated.
+fn simulated(check: &SimulatedCheck) -> TemplateValue {
+    context! {
+        headings => checked::HEADINGS,
+        rows => checked::rows(check).collect::<Vec<_>>(),
     }
 }
 

@@ -3,24 +3,30 @@
 use super::page::{heading, indent, paragraph, shorten};
 use crate::report::checked::{CheckedPlan, SimulatedCheck, TRUSTED};
 use crate::report::number::{percent, time};
-use crate::report::result::OptimizeResult;
 use crate::report::simulate::ServedFigures;
 use crate::report::table::{grouped, table};
 
 /// Width of the plan column, in characters.
 const PLAN: usize = 44;
 
-pub fn checked(answer: &OptimizeResult) -> String {
-    let Some(check) = &answer.checked else { return String::new() };
+/// The plans that were simulated; empty if none was.
+pub fn checked(check: Option<&SimulatedCheck>) -> String {
+    let Some(check) = check else { return String::new() };
     let note = format!("{} requests to each plan, {}", grouped(check.requests), check.percentile.name());
-    let header = ["plan", "TTFT", "simulated", "TPOT", "simulated", "within SLOs"];
     let mut text = heading("Checked by simulation", &note);
-    text.push_str(&indent(&table(&header, check.plans.iter().map(row)), 2));
+    text.push_str(&indent(&table(&HEADINGS, rows(check)), 2));
     text.push_str(&paragraph(&verdict(check)));
     if let Some(most) = check.largest_difference {
         text.push_str(&paragraph(&format!("Over all plans, they differ by at most {}.", percent(most))));
     }
     text
+}
+
+pub const HEADINGS: [&str; 6] = ["plan", "TTFT", "simulated", "TPOT", "simulated", "within SLOs"];
+
+/// A row of [`HEADINGS`] for each plan.
+pub fn rows(check: &SimulatedCheck) -> impl Iterator<Item = Vec<String>> {
+    check.plans.iter().map(row)
 }
 
 fn row(plan: &CheckedPlan) -> Vec<String> {
@@ -40,26 +46,39 @@ fn row(plan: &CheckedPlan) -> Vec<String> {
 
 /// Which of the two to believe, and which plan meets the SLOs.
 pub fn verdict(check: &SimulatedCheck) -> String {
-    let Some(best) = check.plans.first() else { return String::new() };
-    let Some((simulated, difference)) = best.simulated.as_ref().zip(best.difference()) else {
-        let reason = best.reason.as_deref().unwrap_or("it has no answer");
+    let (Some(optimum), Some(shown)) = (check.plans.first(), check.plans.get(check.shown as usize)) else {
+        return String::new();
+    };
+    let Some((simulated, difference)) = shown.simulated.as_ref().zip(shown.difference()) else {
+        let reason = shown.reason.as_deref().unwrap_or("it has no answer");
         return format!("The best plan was not simulated: {reason}.");
     };
     let (ttft, tpot) = (time(simulated.ttft_ms), time(simulated.tpot_ms));
     let believe = if difference > TRUSTED { ": believe the simulation" } else { "" };
     let trusted = format!(
-        "TTFT {ttft}, TPOT {tpot} of the best plan by simulation, from which the formulas differ by {}{believe}.",
+        "TTFT {ttft}, TPOT {tpot} of this plan by simulation, from which the formulas differ by {}{believe}.",
         percent(difference)
     );
     let limited = check.plans.iter().any(|plan| plan.within_slos.is_some());
-    let within = match check.first_within_slos {
-        _ if !limited => String::new(),
-        Some(0) => " The best plan meets the SLOs.".to_owned(),
-        Some(at) => {
-            let plan = check.plans.get(at as usize).map_or("", |plan| &plan.notation);
-            format!(" The best plan misses the SLOs; the first of these that meets them is {plan}.")
+    let count = check.plans.len();
+    let within = match (optimum.meets_slos == Some(true), check.shown) {
+        (true, 0) if !limited => String::new(),
+        (true, 0) => " It meets the SLOs.".to_owned(),
+        (false, at) if check.plans[at as usize].meets_slos != Some(true) => {
+            format!(" It misses the SLOs, as do all {count} plans that were simulated.")
         }
-        None => " None of these plans meets the SLOs.".to_owned(),
+        (true, _) => {
+            format!(" By simulation it is better than the optimum of the formulas, {}.", optimum.notation)
+        }
+        (false, _) => {
+            let missed = optimum
+                .within_slos
+                .map_or_else(String::new, |part| format!(": {} are within", percent(part)));
+            format!(
+                " It meets the SLOs; the optimum of the formulas, {}, misses them{missed}.",
+                optimum.notation
+            )
+        }
     };
     trusted + &within
 }
@@ -85,7 +104,7 @@ mod tests {
             percentile: Percentile::P95,
             plans: plans.collect(),
             largest_difference: None,
-            first_within_slos: meets.iter().position(|meets| *meets).map(|at| at as u64),
+            shown: meets.iter().position(|meets| *meets).unwrap_or(0) as u64,
         }
     }
 
@@ -98,10 +117,13 @@ mod tests {
     }
 
     #[test]
-    fn the_first_plan_within_the_slos_is_named() {
-        assert!(verdict(&check(100.0, [true, true])).ends_with("The best plan meets the SLOs."));
+    fn the_plan_that_misses_the_slos_is_named() {
+        assert!(verdict(&check(100.0, [true, true])).ends_with("It meets the SLOs."));
         let other = verdict(&check(100.0, [false, true]));
-        assert!(other.ends_with("the first of these that meets them is 1 x tp2."), "{other}");
-        assert!(verdict(&check(100.0, [false; 2])).ends_with("None of these plans meets the SLOs."));
+        assert!(
+            other.ends_with("the optimum of the formulas, 1 x tp1, misses them: 50 % are within."),
+            "{other}"
+        );
+        assert!(verdict(&check(100.0, [false; 2])).ends_with("as do all 2 plans that were simulated."));
     }
 }

@@ -79,9 +79,17 @@ pub fn problem(inputs: &ReportInputs) -> String {
 
 /// Whether the plan is proved optimal, and over how many plans.
 pub fn proof(answer: &OptimizeResult) -> String {
-    match answer.status {
-        Status::Optimal => {
-            format!("optimal under the model ({})", count(answer.proof.space.plans, "plan"))
+    let plans = || count(answer.proof.space.plans, "plan");
+    match (answer.status, &answer.formulas_best) {
+        (Status::Optimal, None) => format!("optimal under the model ({})", plans()),
+        (Status::Optimal, Some(optimum)) => {
+            let value =
+                yielded(optimum, &answer.question).map_or_else(String::new, |text| format!(", {text}"));
+            format!(
+                "chosen by simulation (optimal by the formulas, of {}: {}{value})",
+                plans(),
+                plan(optimum)
+            )
         }
         _ => "not proved optimal".to_string(),
     }

@@ -1,5 +1,6 @@
 //! A simulation as text.
 
+use super::checked::checked;
 use super::operation::operation;
 use super::page::{BOLD, heading, indent, paragraph, styled};
 use crate::report::number::{count, digits, percent, time};
@@ -77,6 +78,7 @@ pub fn simulate(report: &SimulateReport, detail: bool) -> String {
     if let Some(of) = &report.operation {
         text.push_str(&operation(of));
     }
+    text.push_str(&checked(report.checked.as_ref()));
     for one in &report.pools {
         text.push_str(&paragraph(&pool(one)));
     }

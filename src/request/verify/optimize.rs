@@ -71,12 +71,17 @@ impl OptimizeRerun {
         let (others, others_check) = evaluated(problem, "alternative", &saved.alternatives);
         let (front, front_check) = evaluated(problem, "front", &saved.front);
         let best = best.into_iter().next();
+        // What is proved is the optimum of the formulas.
+        let (formulas, formulas_check) = evaluated(problem, "formulas_best", &saved.formulas_best);
+        let optimum = formulas.into_iter().next().or_else(|| best.clone());
+        let optimum = optimum.as_ref();
         let rows: Vec<&EvaluatedCandidate> = others.iter().chain(&front).collect();
         let opened = best.as_ref().map_or_else(Vec::new, |best| detailed(problem, (saved, fresh), best));
-        let on_front = on_front(problem, saved, best.as_ref(), &front);
+        let on_front = on_front(problem, saved, optimum, &front);
         vec![
             question(faults(resolved)),
             best_check,
+            formulas_check,
             others_check,
             front_check,
             CheckResult::new(
@@ -87,7 +92,7 @@ impl OptimizeRerun {
             CheckResult::new(
                 "objective: no row of the result is better than its best",
                 rows.len(),
-                [status(saved), better(problem, best.as_ref(), &rows)].concat(),
+                [status(saved), better(problem, optimum, &rows)].concat(),
             ),
             CheckResult::new(
                 "front: the best is on it or dominated on stated axes, and no row is dominated by another",
@@ -99,16 +104,16 @@ impl OptimizeRerun {
                 saved.checked.as_ref().map_or(0, |checked| checked.plans.len()),
                 faults(differences("checked", &saved.checked, &fresh.checked)),
             ),
-            sampled(problem, saved, best.as_ref(), drawn),
+            sampled(problem, saved, optimum, drawn),
             programs(&fresh.programs),
             CheckResult::new(
                 "proof: the bound and the gap agree with the best",
                 1,
-                proved(problem, saved, best.as_ref()),
+                proved(problem, saved, optimum),
             ),
             if stopped(saved) {
                 let what = "search: a complete search contradicts neither the bound nor the best";
-                CheckResult::new(what, 1, self.contradicted(saved, best.as_ref()))
+                CheckResult::new(what, 1, self.contradicted(saved, optimum))
             } else {
                 search(saved, fresh)
             },
@@ -256,7 +261,7 @@ fn on_front(
     let Some(best) = best.filter(|_| !axes.is_empty() && !saved.front.is_empty()) else { return faults };
     let chosen: Vec<&ReportedDeployment> = saved.front.iter().filter(|row| row.chosen).collect();
     let outside = problem.stated_axes && front.iter().any(|row| dominates(&row.point, &best.point, axes));
-    let own = saved.best.as_ref().map(|best| best.notation.as_str()).unwrap_or_default();
+    let own = saved.optimum().map(|best| best.notation.as_str()).unwrap_or_default();
     match &chosen[..] {
         [row] if row.notation == own => {}
         [] if outside => {}
