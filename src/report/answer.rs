@@ -16,7 +16,7 @@ use super::result::{
     EstimateResult, Feasibility, FrontThinning, LowerFormat, MemoryReport, NearestMiss, OptimizeResult, Plan,
     Quantiles, ReportedDeployment,
 };
-use super::robustness::slo_odds;
+use super::robustness::{CapacityOdds, slo_odds};
 use super::shortage::{OUT_OF_MEMORY, weights_need};
 use crate::cost::memory::Footprint;
 use crate::plan::infeasible::Infeasible;
@@ -126,32 +126,38 @@ pub fn estimate_deployment(problem: &Problem, candidate: &Candidate) -> Reported
 /// The report of a deployment, without metrics where it cannot carry the given rate.
 fn within_capacity(reporter: &Reporter, candidate: &Candidate) -> ReportedDeployment {
     let mut reported = reporter.deployment(candidate);
-    let reason = || overload(reporter.problem(), candidate);
-    if let Some(reason) = reported.metrics.as_ref().and_then(|_| reason()) {
+    let problem = reporter.problem();
+    let rates = || overload(problem, candidate);
+    if let Some((reason, rates)) = reported.metrics.as_ref().and_then(|_| rates()) {
         // The queue would grow without bound: no mean latency exists.
-        let concurrency = candidate.concurrency(&reporter.problem().traffic) as f64;
+        let concurrency = candidate.concurrency(&problem.traffic) as f64;
+        let capacity = CapacityOdds::of(problem, candidate, rates);
+        let odds = capacity.map_or_else(String::new, |capacity| format!(": {}", capacity.words()));
         reported = ReportedDeployment {
             concurrency,
             bottleneck: None,
             metrics: None,
             intervals: None,
             price_bounds: None,
+            capacity,
             ..reported
         };
-        reported.violations.insert(0, reason.to_string());
+        reported.violations.insert(0, format!("{reason}{odds}"));
     }
     reported
 }
 
-/// The given rate if it exceeds the capacity of a valid candidate with all slots always full.
-pub fn overload(problem: &Problem, candidate: &Candidate) -> Option<Infeasible> {
+/// The given rate if it exceeds the capacity of a valid candidate with all slots always full: the reason, and both in
+/// requests per second, the capacity first.
+pub fn overload(problem: &Problem, candidate: &Candidate) -> Option<(Infeasible, [f64; 2])> {
     let Traffic::Rate(required) = problem.traffic else { return None };
     if !forbidden(problem, candidate).is_empty() {
         return None;
     }
     let carried = carried(&unbound(problem), candidate);
     // The lowest load that sustains the rate may sustain exactly that rate.
-    (carried < required * (1.0 - 1e-9)).then_some(Infeasible::TooMuchTraffic { carried, required })
+    (carried < required * (1.0 - 1e-9))
+        .then_some((Infeasible::TooMuchTraffic { carried, required }, [carried, required]))
 }
 
 /// The same problem with unlimited traffic.

@@ -97,6 +97,7 @@ impl<'q> Reporter<'q> {
             metrics: None,
             context_bound: None,
             intervals: None,
+            capacity: None,
             price_bounds: None,
             chosen: false,
         };

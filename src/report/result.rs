@@ -15,7 +15,7 @@ use super::pool::PoolReport;
 use super::proof::Proof;
 use super::ratio::SplitRatio;
 use super::relax::ConflictReport;
-use super::robustness::SloOdds;
+use super::robustness::{CapacityOdds, SloOdds};
 use super::why::Why;
 use crate::quantity::num::Qty;
 use crate::search::outcome::{Census, Status};
@@ -171,6 +171,9 @@ pub struct ReportedDeployment {
     pub context_bound: Option<ContextBound>,
     /// Prediction intervals of the metrics; null without measurements to derive them from.
     pub intervals: Option<Intervals>,
+    /// Its capacity, where the request rate is above it; absent if not, and without measurements to derive odds from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity: Option<CapacityOdds>,
     /// Cost at the lowest and the highest known price; null without price bounds.
     pub price_bounds: Option<PriceBounds>,
     /// Whether this point of a front is the optimum. Absent if not.

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::answer::{missed_at, plan};
-use super::number::percent;
+use super::number::{digits, percent};
 use crate::search::candidate::Candidate;
 use crate::search::error_margin::ErrorMargin;
 use crate::search::outcome::EvaluatedCandidate;
@@ -126,6 +126,55 @@ pub fn slo_odds(problem: &Problem, candidate: &Candidate) -> Option<SloOdds> {
     })
 }
 
+/// The capacity of a deployment whose slots are all full, against a request rate.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CapacityOdds {
+    /// Requests per second that it carries, as predicted.
+    pub requests_per_s: f64,
+    /// The ends of its 80 % interval.
+    pub p10_requests_per_s: f64,
+    pub p90_requests_per_s: f64,
+    /// The probability that it carries the rate.
+    pub carries_rate: f64,
+}
+
+/// A rate that is carried with a smaller probability is refused for certain: it is above the 80 % interval.
+const NEARLY_CERTAIN: f64 = 0.1;
+
+impl CapacityOdds {
+    /// The odds of a candidate that carries `carried` requests per second, as predicted; `None` without an interval.
+    pub fn of(
+        problem: &Problem,
+        candidate: &Candidate,
+        [carried, required]: [f64; 2],
+    ) -> Option<CapacityOdds> {
+        let formats = &problem.formats[candidate.formats];
+        let interval = formats.interval(candidate.is_disaggregated(), candidate.requests_per_rank())?;
+        let [low, _, high] = interval.throughput;
+        Some(CapacityOdds {
+            requests_per_s: carried,
+            p10_requests_per_s: carried * low,
+            p90_requests_per_s: carried * high,
+            carries_rate: ErrorCurve::new(interval.throughput).above(required / carried),
+        })
+    }
+
+    /// Whether the rate may be carried all the same.
+    pub fn is_open(&self) -> bool {
+        self.carries_rate >= NEARLY_CERTAIN
+    }
+
+    /// The interval and the odds in words.
+    pub fn words(&self) -> String {
+        format!(
+            "p10–p90 {} to {} requests/s, the rate is carried with a probability of {}",
+            digits(self.p10_requests_per_s),
+            digits(self.p90_requests_per_s),
+            percent(self.carries_rate)
+        )
+    }
+}
+
 struct RatedPlan<'a> {
     found: &'a EvaluatedCandidate,
     /// Index of its interval among the distinct ones.
@@ -149,6 +198,16 @@ impl ErrorCurve {
     /// The ratio at `error` standard deviations.
     fn at(&self, error: f64) -> f64 {
         self.middle * libm::exp(self.slopes[usize::from(error > 0.0)] * error)
+    }
+
+    /// The probability of a ratio above `ratio`.
+    fn above(&self, ratio: f64) -> f64 {
+        let distance = libm::log(ratio / self.middle);
+        let slope = self.slopes[usize::from(distance > 0.0)];
+        match slope > 0.0 {
+            true => 0.5 * libm::erfc(distance / slope * std::f64::consts::FRAC_1_SQRT_2),
+            false => f64::from(u8::from(distance < 0.0)),
+        }
     }
 }
 
@@ -374,6 +433,11 @@ mod tests {
         for (error, expected) in [(-z, 0.7), (0.0, 0.95), (z, 1.6)] {
             assert!((ErrorCurve::new(ends).at(error) - expected).abs() < 1e-12);
         }
+        for (ratio, expected) in [(0.7, 0.9), (0.95, 0.5), (1.6, 0.1)] {
+            assert!((ErrorCurve::new(ends).above(ratio) - expected).abs() < 1e-9);
+        }
+        let point = ErrorCurve::new([1.0; 3]);
+        assert_eq!([point.above(0.9), point.above(1.1)], [1.0, 0.0]);
         let mut random = fastrand::Rng::with_seed(7);
         let drawn: Vec<PlanErrors> = (0..40_000).map(|_| PlanErrors::drawn(&mut random)).collect();
         let share = |below: f64| drawn.iter().filter(|one| one.decode() < below).count() as f64 / 40_000.0;

@@ -106,6 +106,7 @@ fn candidate(separate: bool, speed: f64) -> ReportedDeployment {
         }),
         intervals: None,
         context_bound: None,
+        capacity: None,
         price_bounds: None,
         chosen: false,
     }

@@ -182,7 +182,12 @@ pub fn verdict(candidate: &ReportedDeployment) -> Option<&'static str> {
     (!candidate.violations.is_empty()).then(|| match candidate.feasibility {
         Feasibility::Illegal => "CANNOT RUN: invalid plan",
         Feasibility::InsufficientMemory => "CANNOT RUN: out of memory",
-        _ if candidate.metrics.is_none() => "CANNOT RUN: capacity below the request rate",
+        _ if candidate.metrics.is_none() => {
+            match candidate.capacity.is_some_and(|capacity| capacity.is_open()) {
+                true => "NEAR CAPACITY: the request rate may be too high",
+                false => "CANNOT RUN: capacity below the request rate",
+            }
+        }
         Feasibility::InVram | Feasibility::WithOffload => "SLO VIOLATED",
     })
 }
