@@ -2,6 +2,7 @@
 
 use super::operation::operation;
 use super::page::{BOLD, heading, indent, paragraph, styled};
+use super::sampled_replicas::sampled_replicas;
 use crate::report::number::{count, digits, percent, time};
 use crate::report::simulate::{LatencyRow, SimulateReport, SimulatedPool, SlowRequest};
 use crate::report::table::table;
@@ -76,6 +77,9 @@ pub fn simulate(report: &SimulateReport, detail: bool) -> String {
     text.push_str(&paragraph(&cache));
     if let Some(of) = &report.operation {
         text.push_str(&operation(of));
+    }
+    if let Some(sample) = &report.sample {
+        text.push_str(&sampled_replicas(sample));
     }
     for one in &report.pools {
         text.push_str(&paragraph(&pool(one)));
