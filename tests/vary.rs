@@ -54,7 +54,7 @@ fn ask(request: &SweepRequest) -> Result<SweepReport, Error> {
 }
 
 /// The rows as a file.
-fn file(format: RowFormat, report: &SweepReport) -> String {
+pub fn file(format: RowFormat, report: &SweepReport) -> String {
     let line = |row: &SweepRow| match format {
         RowFormat::Csv => csv_line(row),
         RowFormat::JsonLines => format!("{}\n", serde_json::to_string(row).unwrap()),
@@ -67,7 +67,7 @@ fn file(format: RowFormat, report: &SweepReport) -> String {
     header + &report.rows.iter().map(line).collect::<String>()
 }
 
-fn merged(format: RowFormat, files: &[String]) -> Result<String, Error> {
+pub fn merged(format: RowFormat, files: &[String]) -> Result<String, Error> {
     let mut text = String::new();
     let lines =
         |file: &String| -> Vec<Result<String, Error>> { file.lines().map(|l| Ok(l.to_owned())).collect() };
