@@ -30,8 +30,8 @@ use crate::traffic::thinned::ReplicaSample;
 const DEFAULT_SAMPLE: u64 = 64;
 /// Groups that replicas are simulated in: a standard error has seven degrees of freedom.
 const GROUPS: u64 = 8;
-/// Requests of a replica under a rate, on average, where their number is not stated: as many seconds as some hundred
-/// requests take pass the first ones, which find the replica empty.
+/// Requests of a replica under a rate, on average, where their number is not stated. The first ones find it empty: most
+/// come after these.
 const REQUESTS_OF_REPLICA: u64 = 500;
 /// Replicas times stated requests up to which a run of all takes seconds: each request is weighed against each replica.
 const MOST_OF_ALL: u64 = 2_000_000;
