@@ -189,10 +189,10 @@ fn a_router_that_knows_the_load_has_groups_of_replicas() {
         let some = simulated(scenario(64), balanced(Some(32))).unwrap();
         let sample = some.sample.as_ref().unwrap();
         assert_eq!((sample.method, sample.simulated, sample.clusters), (SamplingMethod::Groups, 32, 8));
-        // Of means, what the smaller choice of a group's router costs is small.
+        // The smaller choice of a group's router costs some percent, most of it in the tails.
         for (name, [found, expected, error]) in figures(&some, &whole) {
             let off = (found - expected).abs();
-            let least = if name.starts_with("mean") || name.starts_with("p50") { 0.05 } else { 0.2 };
+            let least = if name.starts_with("mean") || name.starts_with("p50") { 0.08 } else { 0.2 };
             assert!(
                 off < (4.0 * error).max(least * expected),
                 "{name}: {found} ± {error}, of all {expected}"
