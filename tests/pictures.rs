@@ -177,7 +177,7 @@ fn pictures_of_answers_have_a_titled_mark_for_every_figure() {
         (vec!["weight_format=bf16,fp8", "kv_format=bf16,fp8", "tp=2"], None, 12),
     ] {
         let vary = vary.into_iter().map(str::to_owned).collect();
-        let request = SweepRequest { scenario: scenario.clone(), vary, shard: None };
+        let request = SweepRequest { scenario: scenario.clone(), vary, shard: None, traffic: None };
         let report = sweep(&catalog, &request, &UNCONTROLLED).unwrap();
         let marks = checked(&sweep_picture(&report, metric));
         assert!(marks >= least, "{marks} marks: {:?}", request.vary);

@@ -22,7 +22,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json as object};
 
 /// A command line of every question.
-pub const LINES: [&[&str]; 25] = [
+pub const LINES: [&[&str]; 26] = [
     &["optimize", "--model", "Llama-3.1-8B", "--hardware", "2xl40s", "--why"],
     &["optimize", "--model", "Llama-3.3-70B", "--hardware", "1xh100", "--ttft", "1ms"],
     &["estimate", "--model", "Llama-3.1-8B", "--hardware", "2xh100", "--tp", "2", "--concurrency", "8"],
@@ -39,6 +39,20 @@ pub const LINES: [&[&str]; 25] = [
         "tp=1,2,3",
         "--vary",
         "isl=1k..4k*2",
+    ],
+    &[
+        "sweep",
+        "--model",
+        "Llama-3.1-8B",
+        "--hardware",
+        "1xh100",
+        "--tp",
+        "1",
+        "--vary",
+        "rate=2,4",
+        "--simulate",
+        "--requests",
+        "120",
     ],
     &["compare", "--model", "Llama-3.1-8B", "--tp", "1", "--hardware", "1xl40s,2xh100"],
     &["recommend", "--model", "gpt-oss-20b", "--only", "nvidia-l40s", "--users", "3"],

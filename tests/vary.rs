@@ -41,7 +41,12 @@ const AXES: [&str; 9] = [
 fn request(vary: &[&str]) -> SweepRequest {
     let mut scenario = Scenario::of("Llama-3.1-8B", "4xl40s");
     scenario.deployment = serde_json::from_value(serde_json::json!({"both": {"sp": false}})).unwrap();
-    SweepRequest { scenario, vary: vary.iter().map(|axis| (*axis).to_owned()).collect(), shard: None }
+    SweepRequest {
+        scenario,
+        vary: vary.iter().map(|axis| (*axis).to_owned()).collect(),
+        shard: None,
+        traffic: None,
+    }
 }
 
 fn ask(request: &SweepRequest) -> Result<SweepReport, Error> {
@@ -49,16 +54,20 @@ fn ask(request: &SweepRequest) -> Result<SweepReport, Error> {
 }
 
 /// The rows as a file.
-fn file(format: RowFormat, report: &SweepReport) -> String {
+pub fn file(format: RowFormat, report: &SweepReport) -> String {
     let line = |row: &SweepRow| match format {
         RowFormat::Csv => csv_line(row),
         RowFormat::JsonLines => format!("{}\n", serde_json::to_string(row).unwrap()),
     };
-    let header = if format == RowFormat::Csv { csv_header(&report.vary) } else { String::new() };
+    let header = if format == RowFormat::Csv {
+        csv_header(&report.vary, report.traffic.is_some())
+    } else {
+        String::new()
+    };
     header + &report.rows.iter().map(line).collect::<String>()
 }
 
-fn merged(format: RowFormat, files: &[String]) -> Result<String, Error> {
+pub fn merged(format: RowFormat, files: &[String]) -> Result<String, Error> {
     let mut text = String::new();
     let lines =
         |file: &String| -> Vec<Result<String, Error>> { file.lines().map(|l| Ok(l.to_owned())).collect() };
@@ -198,7 +207,7 @@ fn a_parquet_file_has_the_cells_of_the_csv_file_in_typed_columns() {
 
 #[test]
 fn no_key_that_can_be_varied_is_another_column() {
-    let fixed: Vec<String> = columns(&[]).into_iter().map(|(name, _)| name).collect();
+    let fixed: Vec<String> = columns(&[], true).into_iter().map(|(name, _)| name).collect();
     let twice: Vec<String> = keys().into_iter().filter(|key| fixed.contains(key)).collect();
     assert!(twice.is_empty(), "{twice:?}");
     assert!(METRICS.iter().all(|entry| fixed.iter().any(|column| column == entry.column)));

@@ -1,6 +1,6 @@
 //! `simulate`: a deployment under traffic.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::estimate::PlannedArgs;
 use super::fleet::traced_in;
@@ -69,16 +69,24 @@ impl Simulate {
     }
 
     pub fn request(&self) -> Result<SimulateRequest, Error> {
-        let mut traffic = self.traffic.clone();
-        if let Some(path) = &self.trace {
-            let text = file::read_most(path, FileSizeLimit::Table)?;
-            let fault = |fault: Error| fault.in_file(file::shown(path));
-            match read_sessions(&text).map_err(fault)? {
-                Some(sessions) => traffic.sessions = sessions,
-                None => traffic.trace = traced_in(&text).map_err(fault)?,
-            }
-        }
+        let traffic = with_trace(&self.traffic, self.trace.as_deref())?;
         let operation = self.operation.clone();
         Ok(SimulateRequest { scenario: self.planned.scenario()?, traffic, operation })
     }
+}
+
+/// The traffic with the requests or the sessions of a file.
+pub(super) fn with_trace(
+    traffic: &SimulatedTraffic,
+    trace: Option<&Path>,
+) -> Result<SimulatedTraffic, Error> {
+    let mut traffic = traffic.clone();
+    let Some(path) = trace else { return Ok(traffic) };
+    let text = file::read_most(path, FileSizeLimit::Table)?;
+    let fault = |fault: Error| fault.in_file(file::shown(path));
+    match read_sessions(&text).map_err(fault)? {
+        Some(sessions) => traffic.sessions = sessions,
+        None => traffic.trace = traced_in(&text).map_err(fault)?,
+    }
+    Ok(traffic)
 }

@@ -12,6 +12,7 @@ use super::defaults::AppliedDefaults;
 use super::output::{OutputArgs, format_of, note_defaults, parser};
 use super::plot::PlotArgs;
 use super::problem::ProblemArgs;
+use super::simulate::with_trace;
 use super::terminal::width;
 use super::{CliError, ExitStatus};
 use crate::report::format::Format;
@@ -22,6 +23,7 @@ use crate::report::sweep::{PointStatus, SHOWN_ROWS, ShardNumber, SweepReport, Sw
 #[cfg(feature = "parquet")]
 use crate::report::sweep::{cells, columns};
 use crate::request::RequestControl;
+use crate::request::simulate::SimulatedTraffic;
 use crate::request::sweep::merge::{RowFormat, ShardLines, merge, merge_reports};
 use crate::request::sweep::{PreparedSweep, SweepRequest};
 use crate::search::outcome::Status;
@@ -42,11 +44,15 @@ replicas, prefill_tp, decode_tp … VALUES are a list, a geometric range LOW..HI
 LOW..HIGH+STEP. Every combination is a point; the last key changes fastest. With a degree or a plan, each point is an \
 estimate; without, the best deployment. A point that does not run is a row with its reason.
 
+With --simulate, or a flag of the traffic, every point is simulated too, by the rules of `simulate`: rows get its percentiles, \
+output rate, goodput and cache hits in columns that begin with `simulated_`, or the reason why not.
+
 Examples:
   mantile-opt sweep --model Llama-3.1-8B --hardware 8xh100 --vary tp=1,2,4,8 --vary concurrency=1..256*2
   mantile-opt sweep --model Qwen3-32B --vary hardware=4xl40s,2xh100,8xh100 --vary isl=1k..64k*2 --out sweep.csv
   mantile-opt sweep --model Qwen3-32B --hardware 8xh100 --tp 4 --vary ttft=100ms..800ms*2,none
   mantile-opt sweep --hardware 8xh100 --vary plan='1 x tp8;2 x tp4, weights fp8' --format jsonl
+  mantile-opt sweep --model Qwen3-14B --hardware 1xh100 --tp 1 --simulate --ttft 1s --tpot 50ms --vary rate=2..16+2
   mantile-opt sweep --hardware 8xh100 --tp 8 --vary isl=1k..64k+500 --shard 3/16 --out shard-3.csv
   mantile-opt merge shard-*.csv --out sweep.csv";
 
@@ -62,6 +68,14 @@ pub struct Sweep {
     pub problem: ProblemArgs,
     #[command(flatten)]
     pub deployment: Deployment,
+    /// Simulate every point under traffic too, as `simulate` does; implied by flags of the traffic
+    #[arg(long, help_heading = "Traffic")]
+    pub simulate: bool,
+    #[command(flatten)]
+    pub traffic: SimulatedTraffic,
+    /// Send the requests or sessions of a trace, as `simulate --trace` does
+    #[arg(long, value_name = "FILE", help_heading = "Traffic")]
+    pub trace: Option<PathBuf>,
     /// Vary a key: tp=1,2,4,8, isl=1k..64k*2, rate=1..10+1; once per key
     #[arg(long, value_name = "KEY=VALUES", required = true, help_heading = "Sweep")]
     pub vary: Vec<String>,
@@ -194,7 +208,8 @@ impl Sweep {
             let fix = "write --out sweep.parquet";
             return Err(Error::new("format", "Parquet on standard output", "a file", fix));
         }
-        ParquetWriter::new(&columns(&sweep.head().vary)).map(Some)
+        let head = sweep.head();
+        ParquetWriter::new(&columns(&head.vary, head.traffic.is_some())).map(Some)
     }
 
     /// The metric of the picture, once the ending of its file is checked.
@@ -207,7 +222,10 @@ impl Sweep {
 
     pub fn request(&self) -> Result<SweepRequest, Error> {
         let scenario = self.problem.scenario(&self.deployment)?;
-        Ok(SweepRequest { scenario, vary: self.vary.clone(), shard: self.shard })
+        let traffic = with_trace(&self.traffic, self.trace.as_deref())?;
+        let simulated = self.simulate || traffic != SimulatedTraffic::default();
+        let traffic = simulated.then_some(traffic);
+        Ok(SweepRequest { scenario, vary: self.vary.clone(), shard: self.shard, traffic })
     }
 
     /// Writes a report that is not written row by row.

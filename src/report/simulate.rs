@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::checked::SimulatedCheck;
 use super::operation::OperationReport;
+use super::sampled_replicas::SampledReplicas;
 use super::sheet;
 use crate::spec::percentile::Percentile;
 use crate::spec::role::Role;
@@ -59,6 +60,9 @@ pub struct SimulateReport {
     /// The simulation of the best plans that chose this one; absent where a plan was stated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checked: Option<SimulatedCheck>,
+    /// The replicas that were simulated, where these are not all, and the standard errors of the figures above.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sample: Option<SampledReplicas>,
 }
 
 /// Equal replicas.
@@ -197,14 +201,23 @@ impl SlowRequest {
     }
 }
 
-/// One row for each latency.
+/// Columns of the times of a latency, and of their standard errors.
+const TIMES: [&str; 5] = ["mean_ms", "p50_ms", "p90_ms", "p95_ms", "p99_ms"];
+const ERRORS: [&str; 5] = ["mean_error_ms", "p50_error_ms", "p90_error_ms", "p95_error_ms", "p99_error_ms"];
+
+/// One row for each latency, with standard errors where a sample of the replicas was simulated.
 pub fn csv(report: &SimulateReport) -> String {
-    let header = ["metric", "mean_ms", "p50_ms", "p90_ms", "p95_ms", "p99_ms"];
-    let cell = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
-    let row = |one: &LatencyRow| {
-        let LatencyRow { metric, mean_ms, p50_ms, p90_ms, p95_ms, p99_ms } = one;
-        let times = [mean_ms, p50_ms, p90_ms, p95_ms, p99_ms].map(|time| cell(*time));
-        std::iter::once(metric.clone()).chain(times).collect::<Vec<_>>()
+    let cells = |one: &LatencyRow| {
+        let LatencyRow { metric: _, mean_ms, p50_ms, p90_ms, p95_ms, p99_ms } = one;
+        [mean_ms, p50_ms, p90_ms, p95_ms, p99_ms]
+            .map(|time| time.map_or_else(String::new, |value| value.to_string()))
     };
+    let row = |one: &LatencyRow| {
+        let errors = report.sample.as_ref().and_then(|sample| sample.errors.latency(&one.metric));
+        let errors = errors.into_iter().flat_map(cells);
+        std::iter::once(one.metric.clone()).chain(cells(one)).chain(errors).collect::<Vec<_>>()
+    };
+    let errors = report.sample.iter().flat_map(|_| ERRORS);
+    let header: Vec<&str> = std::iter::once("metric").chain(TIMES).chain(errors).collect();
     sheet::csv(header, report.latencies.iter().map(row))
 }

@@ -11,6 +11,9 @@ use super::number::digits;
 use super::result::{Intervals, MetricsReport, ReportedDeployment};
 use super::rows::{metric_cells, metric_names, number};
 use super::sheet;
+use super::simulated_point::{
+    SIMULATED_FIGURES, SIMULATED_REASON, SIMULATED_REPLICAS, SimulatedFigure, SimulatedPoint,
+};
 use super::table::{grouped, table as lines};
 use crate::spec::objective::Metric;
 use crate::spec::scenario::Scenario;
@@ -82,6 +85,9 @@ pub struct SweepRow {
     pub metrics: Option<MetricsReport>,
     /// Prediction intervals of the metrics; null without measurements to derive them from.
     pub intervals: Option<Intervals>,
+    /// The point under the traffic of the sweep; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub simulated: Option<SimulatedPoint>,
 }
 
 /// The result of a sweep.
@@ -98,6 +104,9 @@ pub struct SweepReport {
     /// The part of the points that the rows are; absent if all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shard: Option<ShardNumber>,
+    /// The traffic under which every point is simulated, as in the request; absent where none is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traffic: Option<Value>,
     /// One row per point.
     pub rows: Vec<SweepRow>,
 }
@@ -113,6 +122,11 @@ pub struct PointOutcome {
 }
 
 impl SweepRow {
+    /// The value of a figure of its simulation.
+    pub fn simulated_figure(&self, figure: &SimulatedFigure) -> Option<f64> {
+        self.simulated.as_ref().and_then(|point| figure.of(point))
+    }
+
     /// The value of `metric` in the unit of its column.
     pub fn figure(&self, metric: Metric) -> Option<f64> {
         if metric == Metric::Devices {
@@ -139,8 +153,15 @@ const OUTCOME: [(&str, ScalarKind); 6] = [
     ("bottleneck", ScalarKind::Text),
 ];
 
-/// The columns of a table of rows. A varied key is a number where all its values are.
-pub fn columns(vary: &[VariedKey]) -> Vec<(String, ScalarKind)> {
+/// Columns of points that are simulated, after all others.
+fn simulated_columns() -> impl Iterator<Item = (&'static str, ScalarKind)> {
+    let ends = [(SIMULATED_REPLICAS, ScalarKind::Whole), (SIMULATED_REASON, ScalarKind::Text)];
+    SIMULATED_FIGURES.iter().map(|figure| (figure.column, ScalarKind::Number)).chain(ends)
+}
+
+/// The columns of a table of rows, of points that are simulated too or are not. A varied key is a number where all its
+/// values are.
+pub fn columns(vary: &[VariedKey], simulated: bool) -> Vec<(String, ScalarKind)> {
     let fixed = |columns: &[(&str, ScalarKind)]| {
         columns.iter().map(|(name, kind)| ((*name).to_owned(), *kind)).collect::<Vec<_>>()
     };
@@ -153,7 +174,8 @@ pub fn columns(vary: &[VariedKey]) -> Vec<(String, ScalarKind)> {
         (axis.key.clone(), kind)
     });
     let metrics = metric_names().into_iter().map(|name| (name, ScalarKind::Number));
-    [fixed(&IDENTITY), keys.collect(), fixed(&OUTCOME), metrics.collect()].concat()
+    let more: Vec<_> = simulated_columns().filter(|_| simulated).collect();
+    [fixed(&IDENTITY), keys.collect(), fixed(&OUTCOME), metrics.collect(), fixed(&more)].concat()
 }
 
 pub fn spell(value: &Value) -> String {
@@ -165,14 +187,14 @@ pub fn spell(value: &Value) -> String {
 }
 
 /// The header of a CSV file as its line.
-pub fn csv_header(vary: &[VariedKey]) -> String {
-    sheet::lines([columns(vary).into_iter().map(|(name, _)| name).collect()])
+pub fn csv_header(vary: &[VariedKey], simulated: bool) -> String {
+    sheet::lines([columns(vary, simulated).into_iter().map(|(name, _)| name).collect()])
 }
 
 impl SweepReport {
     /// Every point as a row, under a header.
     pub(crate) fn csv(&self) -> String {
-        csv_header(&self.vary) + &sheet::lines(self.rows.iter().map(cells))
+        csv_header(&self.vary, self.traffic.is_some()) + &sheet::lines(self.rows.iter().map(cells))
     }
 }
 
@@ -200,8 +222,15 @@ pub fn cells(row: &SweepRow) -> Vec<String> {
             text(&row.bottleneck),
         ],
         metric_cells(row.metrics.as_ref(), row.intervals.as_ref()),
+        row.simulated.as_ref().map(simulated_cells).unwrap_or_default(),
     ]
     .concat()
+}
+
+fn simulated_cells(point: &SimulatedPoint) -> Vec<String> {
+    let figures = SIMULATED_FIGURES.iter().map(|figure| number(figure.of(point)));
+    let replicas = point.sampled_replicas.map(|replicas| replicas.to_string());
+    figures.chain([replicas.unwrap_or_default(), point.reason.clone().unwrap_or_default()]).collect()
 }
 
 const SHOWN: [Metric; 5] =
@@ -226,7 +255,11 @@ pub fn counted(rows: &[SweepRow]) -> Vec<(PointStatus, u64)> {
 /// The first rows as a table in lines of at most `width` characters, with the number of points of each outcome.
 pub fn table(head: &SweepReport, counts: &[(PointStatus, u64)], width: usize) -> String {
     let keys = head.vary.iter().map(|axis| axis.key.as_str());
-    let metrics = SHOWN.iter().map(|metric| metric.entry().heading);
+    // Under traffic, its figures are shown in place of those of the formulas.
+    let simulated = head.traffic.is_some();
+    let shown = || SIMULATED_FIGURES.iter().filter(|figure| simulated && figure.is_shown);
+    let formulas = || SHOWN.iter().filter(|_| !simulated);
+    let metrics = formulas().map(|metric| metric.entry().heading).chain(shown().map(|figure| figure.label));
     let header: Vec<&str> = keys.chain(["status"]).chain(metrics).chain(["plan or reason"]).collect();
     let cells = |row: &SweepRow| -> Vec<String> {
         let figure = |metric: &Metric| row.figure(*metric).map(digits).unwrap_or_default();
@@ -235,7 +268,9 @@ pub fn table(head: &SweepReport, counts: &[(PointStatus, u64)], width: usize) ->
         let plan = row.metrics.as_ref().and(row.notation.as_ref()).map(pools);
         let plan = plan.or_else(|| row.reason.clone());
         let values = row.vary.values().map(spell);
-        let values = values.chain([row.status.name().to_owned()]).chain(SHOWN.iter().map(figure));
+        let under_traffic = |one: &SimulatedFigure| row.simulated_figure(one).map(digits).unwrap_or_default();
+        let figures = formulas().map(figure).chain(shown().map(under_traffic));
+        let values = values.chain([row.status.name().to_owned()]).chain(figures);
         values.chain([plan.unwrap_or_default()]).collect()
     };
     let rows = head.rows.iter().take(SHOWN_ROWS).map(cells);

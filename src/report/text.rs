@@ -20,6 +20,7 @@ pub mod page;
 pub mod parallel;
 pub mod place;
 pub mod recommend;
+mod sampled_replicas;
 pub mod screen;
 pub mod simulate;
 pub mod static_batch;

@@ -1,5 +1,7 @@
 //! `simulate`: a deployment under traffic, request by request and step by step.
 
+mod sampled_replicas;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -19,9 +21,10 @@ use crate::search::simulated_pool::tokens;
 use crate::spec::error::Error;
 use crate::spec::fleet::TracedRequest;
 use crate::spec::limits::{
-    ARRIVAL_VARIATION, DISTINCT_PROMPTS, ISL_VARIATION, OSL_VARIATION, SEED, SENT, SPEED_UP, THINK_TIME,
-    THINK_TIME_VARIATION, TURN_ISL, TURN_ISL_VARIATION, TURNS, TURNS_VARIATION, WARM_UP,
+    ARRIVAL_VARIATION, DISTINCT_PROMPTS, ISL_VARIATION, OSL_VARIATION, SAMPLE_REPLICAS, SEED, SENT, SPEED_UP,
+    THINK_TIME, THINK_TIME_VARIATION, TURN_ISL, TURN_ISL_VARIATION, TURNS, TURNS_VARIATION, WARM_UP,
 };
+use crate::spec::objective::LatencyLimits;
 use crate::spec::scenario::Scenario;
 use crate::spec::traced_session::TracedSession;
 use crate::store::catalog::Catalog;
@@ -30,6 +33,7 @@ use crate::traffic::router::RoutePolicy;
 use crate::traffic::run::{DeploymentSettings, RunTotals, run};
 use crate::traffic::session::DrawnSessions;
 use crate::traffic::source::{Arrivals, DrawnTraffic, LengthDistribution, RequestSource, played, replayed};
+use sampled_replicas::{sampled, sampled_part};
 
 /// A request of `simulate`.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
@@ -44,7 +48,7 @@ pub struct SimulateRequest {
 }
 
 /// Traffic around the lengths and the load of a scenario.
-#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[cfg_attr(feature = "cli", derive(clap::Args))]
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "Traffic")]
@@ -101,6 +105,10 @@ pub struct SimulatedTraffic {
     #[cfg_attr(feature = "cli", arg(long, value_name = "POLICY", help_heading = "Traffic"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub router: Option<RoutePolicy>,
+    /// Replicas that are simulated of more: those that a random router, one in turn or one by session sends requests at a rate, else groups with their share of the load; the answer has standard errors [default: all up to 64, of more 64]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "K", value_parser = crate::spec::limits::whole(&SAMPLE_REPLICAS), allow_negative_numbers = true, help_heading = "Traffic"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sample_replicas: Option<u64>,
     /// Seed of all that is random: equal seeds give equal requests to every plan [default: 1]
     #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = crate::spec::limits::whole(&SEED), allow_negative_numbers = true, help_heading = "Traffic"))]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -143,18 +151,19 @@ pub fn simulate(
 ) -> Result<SimulateReport, Error> {
     let (planned, plan, settings) = request.deployed(catalog, control)?;
     let PlannedScenario { scenario, checked } = planned;
+    if let Some(part) = sampled_part(request, (&scenario, &plan), &settings)? {
+        let report = sampled(catalog, request, (&scenario, &plan, &settings), &part, control)?;
+        return Ok(SimulateReport { scenario, checked, ..report });
+    }
     let front_end_s = plan.clock().front_end_s();
     let traffic = request.traffic.drawn(&scenario, &plan);
-    let mut measured = Measured::of(request.traffic.warm_up(&traffic));
+    let mut measured = Measured::of(request.traffic.warm_up(&traffic), plan.limits());
     let source = request.traffic.source(&traffic, &request.scenario);
     let source = source.within(plan.clock().instance.max_context.unwrap_or(u64::MAX));
     let stop = || (control.search.stop)();
     let mut record = |one: &RequestRecord| measured.count(&one.at_client(front_end_s));
     let totals = run(&settings, source.pausing(front_end_s), plan.clocks(), &mut record, &stop);
-    let formulas = match totals.sessions.started {
-        0 => Some(estimate(catalog, &EstimateRequest::of(scenario.clone()), control)?.candidate),
-        _ => None,
-    };
+    let formulas = formulas(catalog, &scenario, &totals, control)?;
     let operation = if request.operation.is_plain() {
         None
     } else {
@@ -166,21 +175,46 @@ pub fn simulate(
     };
     // The formulas have requests of the stated lengths: those of a session are longer.
     let closed_form = formulas.and_then(|found| found.metrics);
-    let load = TrafficReport {
-        requests: if request.traffic.is_traced() {
-            totals.answered + totals.refused + totals.unanswered.len() as u64
-        } else {
-            traffic.requests
-        },
+    let sent = if request.traffic.is_traced() {
+        totals.answered + totals.refused + totals.unanswered.len() as u64
+    } else {
+        traffic.requests
+    };
+    let load = sent_traffic(request.traffic.load(&traffic, &request.scenario), sent, &totals, &measured);
+    let report = report(&plan, (&settings, load), (&totals, measured), closed_form.as_ref());
+    Ok(SimulateReport { operation, scenario, checked, ..report })
+}
+
+/// The deployment by the formulas of `estimate`, whose requests are on their own.
+fn formulas(
+    catalog: &Catalog,
+    scenario: &Scenario,
+    totals: &RunTotals,
+    control: &RequestControl,
+) -> Result<Option<ReportedDeployment>, Error> {
+    match totals.sessions.started {
+        0 => Ok(Some(estimate(catalog, &EstimateRequest::of(scenario.clone()), control)?.candidate)),
+        _ => Ok(None),
+    }
+}
+
+/// A load with what followed from its run, in which this many requests were sent.
+fn sent_traffic(
+    load: TrafficReport,
+    requests: u64,
+    totals: &RunTotals,
+    measured: &Measured,
+) -> TrafficReport {
+    let sessions = totals.sessions;
+    TrafficReport {
+        requests,
         measured: measured.times.e2e.count(),
         refused: totals.refused,
         mean_isl: totals.prompt_tokens as f64 / totals.answered.max(1) as f64,
-        sessions: (totals.sessions.started > 0).then_some(totals.sessions.started),
-        sessions_cut: (totals.sessions.started > 0).then_some(totals.sessions.cut),
-        ..request.traffic.load(&traffic, &request.scenario)
-    };
-    let report = report(&plan, (&settings, load), (&totals, measured), closed_form.as_ref());
-    Ok(SimulateReport { operation, scenario, checked, ..report })
+        sessions: (sessions.started > 0).then_some(sessions.started),
+        sessions_cut: (sessions.started > 0).then_some(sessions.cut),
+        ..load
+    }
 }
 
 /// The figures of clients that give up, faults and scaling. `priced` has the devices of the plan and their price.
@@ -264,7 +298,7 @@ pub(crate) struct PlannedScenario {
 }
 
 impl SimulatedTraffic {
-    fn check(&self) -> Result<(), Error> {
+    pub(super) fn check(&self) -> Result<(), Error> {
         for (limit, name, value) in [
             (&ARRIVAL_VARIATION, "arrival_variation", self.arrival_variation),
             (&ISL_VARIATION, "isl_variation", self.isl_variation),
@@ -286,6 +320,7 @@ impl SimulatedTraffic {
             (&SEED, "seed", self.seed),
             (&DISTINCT_PROMPTS, "distinct_prompts", self.distinct_prompts),
             (&TURN_ISL, "turn_isl", self.turn_isl),
+            (&SAMPLE_REPLICAS, "sample_replicas", self.sample_replicas),
         ] {
             if let Some(value) = value {
                 limit.check_whole(name, value)?;
@@ -451,14 +486,15 @@ struct Measured {
     last_s: f64,
     output_tokens: u64,
     slowest: Vec<RequestRecord>,
-    /// TTFT, TPOT and E2E of each.
-    latencies: Vec<[f32; 3]>,
+    limits: LatencyLimits,
+    within_limits: u64,
 }
 
 impl Measured {
-    fn of(warm_up: u64) -> Measured {
+    fn of(warm_up: u64, limits: LatencyLimits) -> Measured {
         Measured {
             warm_up,
+            limits,
             times: MeasuredTimes::default(),
             recovery: MeasuredTimes::default(),
             outside: MeasuredTimes::default(),
@@ -466,7 +502,7 @@ impl Measured {
             last_s: 0.0,
             output_tokens: 0,
             slowest: vec![],
-            latencies: vec![],
+            within_limits: 0,
         }
     }
 
@@ -480,8 +516,7 @@ impl Measured {
         } else {
             self.outside.count(one)
         }
-        let tpot_s = one.tpot_s().unwrap_or(0.0);
-        self.latencies.push([one.ttft_s() as f32, tpot_s as f32, one.e2e_s() as f32]);
+        self.within_limits += u64::from(one.is_within(&self.limits));
         self.first_s = self.first_s.min(one.arrived_s);
         self.last_s = self.last_s.max(one.last_token_s);
         self.output_tokens += u64::from(one.output);
@@ -506,10 +541,6 @@ fn report(
     ];
     let has_draft = settings.pools.iter().any(|pool| pool.scheduler.draft().is_some());
     let lasted = (measured.last_s - measured.first_s).max(f64::MIN_POSITIVE);
-    let within = |(seconds, limit): (&f32, Option<f64>)| limit.is_none_or(|most| f64::from(*seconds) <= most);
-    let limits = plan.limits();
-    let limits = [limits.ttft, limits.tpot, limits.e2e];
-    let good = measured.latencies.iter().filter(|one| one.iter().zip(limits).all(within));
     let unanswered = totals.unanswered.iter().filter(|id| **id >= measured.warm_up).count() as u64;
     SimulateReport {
         scenario: plan.scenario.clone(),
@@ -521,10 +552,8 @@ fn report(
         output_tok_s: measured.output_tokens as f64 / lasted,
         requests_per_s: measured.times.e2e.count() as f64 / lasted,
         concurrency: totals.request_seconds / totals.end_s.max(f64::MIN_POSITIVE),
-        goodput: limits
-            .iter()
-            .any(Option::is_some)
-            .then(|| good.count() as f64 / (measured.times.e2e.count() + unanswered).max(1) as f64),
+        goodput: (!measured.limits.is_empty())
+            .then(|| measured.within_limits as f64 / (measured.times.e2e.count() + unanswered).max(1) as f64),
         hit_rate: totals.cached_tokens as f64 / totals.prompt_tokens.max(1) as f64,
         unlimited_hit_rate: totals.reusable_tokens as f64 / totals.prompt_tokens.max(1) as f64,
         tokens_per_step: has_draft
@@ -541,5 +570,6 @@ fn report(
         timeline: totals.timeline.points().to_vec(),
         operation: None,
         checked: None,
+        sample: None,
     }
 }

@@ -8,6 +8,7 @@ pub mod merge;
 pub(super) mod point;
 mod shared;
 
+use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use rayon::prelude::*;
@@ -15,7 +16,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{RequestControl, posed};
+use super::simulate::SimulatedTraffic;
+use super::{RequestControl, posed, value};
+use crate::report::simulated_point::SimulatedPoint;
 use crate::report::sweep::{PointOutcome, ShardNumber, SweepReport, SweepRow};
 use crate::spec::error::Error;
 use crate::spec::limits::SHARDS;
@@ -35,6 +38,9 @@ pub struct SweepRequest {
     /// A part of the points; all if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shard: Option<ShardNumber>,
+    /// Traffic under which every point is also simulated, as by `simulate` with this traffic; none is if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub traffic: Option<SimulatedTraffic>,
 }
 
 /// Points that are evaluated before any of them is handed on: of given deployments, and of searches.
@@ -44,6 +50,7 @@ const PARTS: [usize; 2] = [512, 16];
 pub struct PreparedSweep<'a> {
     grid: SweepGrid,
     shard: Option<ShardNumber>,
+    traffic: Option<SimulatedTraffic>,
     evaluator: PointEvaluator<'a>,
     fingerprint: String,
 }
@@ -62,13 +69,17 @@ impl<'a> PreparedSweep<'a> {
                 return Err(Error::new("shard", format!("{number}/{of}"), expected, "write 1/4"));
             }
         }
+        let traffic = request.traffic.clone();
+        traffic.as_ref().map_or(Ok(()), SimulatedTraffic::check)?;
         let evaluator = PointEvaluator::new(catalog);
         grid.named().try_for_each(|scenario| evaluator.check_names(&scenario?))?;
-        let fingerprint = grid.fingerprint(|scenario, part| evaluator.hand_on(scenario, part))?;
-        Ok(PreparedSweep { grid, shard: request.shard, evaluator, fingerprint })
+        let resolved =
+            |scenario: &Scenario, part: &mut dyn FnMut(&dyn fmt::Debug)| evaluator.hand_on(scenario, part);
+        let fingerprint = grid.fingerprint(traffic.as_ref(), resolved)?;
+        Ok(PreparedSweep { grid, shard: request.shard, traffic, evaluator, fingerprint })
     }
 
-    /// Fingerprint of the resolved problem, the varied keys and the version: rows of one fingerprint belong together.
+    /// Fingerprint of the resolved problem, the varied keys, the traffic and the version: rows of one fingerprint belong together.
     pub fn fingerprint(&self) -> &str {
         &self.fingerprint
     }
@@ -80,6 +91,7 @@ impl<'a> PreparedSweep<'a> {
             vary: self.grid.axes().to_vec(),
             points: self.grid.points(),
             shard: self.shard,
+            traffic: self.traffic.as_ref().map(value),
             rows: vec![],
         }
     }
@@ -104,7 +116,8 @@ impl<'a> PreparedSweep<'a> {
         mut write: impl FnMut(Vec<SweepRow>) -> Result<(), E>,
     ) -> Result<bool, E> {
         let (all, done) = (self.count(), AtomicUsize::new(first as usize));
-        let part = PARTS[usize::from(!self.grid.is_pinned())];
+        // Simulations take as long as searches.
+        let part = PARTS[usize::from(!self.grid.is_pinned() || self.traffic.is_some())];
         let row = |at: u64| {
             let point = self.point(at);
             let outcome = self.outcome(point, control);
@@ -129,14 +142,24 @@ impl<'a> PreparedSweep<'a> {
         Ok(true)
     }
 
-    fn outcome(&self, point: u64, control: &RequestControl) -> PointOutcome {
+    /// The outcome of a point, and the same under the traffic of the sweep.
+    fn outcome(&self, point: u64, control: &RequestControl) -> (PointOutcome, Option<SimulatedPoint>) {
         match self.grid.at(point) {
-            Ok(scenario) => self.evaluator.outcome(&scenario, control),
-            Err(fault) => point::invalid(&fault),
+            Ok(scenario) => {
+                let outcome = self.evaluator.outcome(&scenario, control);
+                let under = |traffic| self.evaluator.simulated(&scenario, traffic, &outcome, control);
+                let simulated = self.traffic.as_ref().map(under);
+                (outcome, simulated)
+            }
+            Err(fault) => {
+                let outcome = point::invalid(&fault);
+                let reason = outcome.reason.clone().unwrap_or_default();
+                (outcome, self.traffic.as_ref().map(|_| SimulatedPoint::without(reason)))
+            }
         }
     }
 
-    fn row(&self, point: u64, outcome: PointOutcome) -> SweepRow {
+    fn row(&self, point: u64, (outcome, simulated): (PointOutcome, Option<SimulatedPoint>)) -> SweepRow {
         let PointOutcome { status, reason, deployment } = outcome;
         let runs = deployment.as_ref().is_some_and(|found| found.metrics.is_some());
         SweepRow {
@@ -152,12 +175,13 @@ impl<'a> PreparedSweep<'a> {
             bottleneck: deployment.as_ref().and_then(|found| found.bottleneck.clone()),
             metrics: deployment.as_ref().and_then(|found| found.metrics.clone()),
             intervals: deployment.and_then(|found| found.intervals),
+            simulated,
         }
     }
 }
 
-/// The fingerprint of a sweep and of each of its shards, which name their rows and files: of the version, the varied keys
-/// and the resolved problem, in hexadecimal digits. The request is in JSON, and may carry files.
+/// The fingerprint of a sweep and of each of its shards, which name their rows and files: of the version, the varied keys,
+/// the traffic and the resolved problem, in hexadecimal digits. The request is in JSON, and may carry files.
 ///
 /// # Errors
 /// A key, a value or a name is faulty.

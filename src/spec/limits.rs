@@ -111,6 +111,7 @@ limits! {
     MAX_WATTS = "max-watts": number from 1e-6 to 1e15, "W", "a million devices at a gigawatt each";
     MAX_DEVICES = "max-devices": whole from 1e0 to 1e9, "devices", "of a fleet of many systems";
     SAMPLE = "sample": whole from 0e0 to 1e8, "deployments", "each is evaluated";
+    SAMPLE_REPLICAS = "sample-replicas": whole from 2e0 to 1e4, "replicas", "one has no standard error; each has a scheduler and a cache of its own";
     SEED = "seed": whole from 0e0 to 9007199254740991e0, "", "the integers that JSON represents exactly (RFC 8259, 6)";
     MEMBERS = "members": whole from 1e0 to 128e0, "members", "of a rig: the placement search is per member";
     HOSTS = "hosts": whole from 0e0 to 128e0, "hosts", "at most the members of a rig";

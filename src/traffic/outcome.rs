@@ -147,16 +147,37 @@ pub struct Distribution {
 /// Buckets of a factor of e.
 const RESOLUTION: f64 = 1000.0;
 
+/// The bucket of a value.
+fn bucket_of(value: f64) -> i32 {
+    libm::round(libm::log(value.max(1e-9)) * RESOLUTION) as i32
+}
+
 impl Distribution {
     /// Counts `value` this often.
     pub fn add(&mut self, value: f64, times: u64) {
         if times == 0 {
             return;
         }
-        let bucket = libm::round(libm::log(value.max(1e-9)) * RESOLUTION) as i32;
-        *self.buckets.entry(bucket).or_default() += times;
+        *self.buckets.entry(bucket_of(value)).or_default() += times;
         self.count += times;
         self.sum += value * times as f64;
+    }
+
+    /// Counts all values of another one too.
+    pub fn add_all(&mut self, other: &Distribution) {
+        other.buckets.iter().for_each(|(bucket, times)| *self.buckets.entry(*bucket).or_default() += times);
+        self.count += other.count;
+        self.sum += other.sum;
+    }
+
+    /// Their sum.
+    pub fn sum(&self) -> f64 {
+        self.sum
+    }
+
+    /// Values that are not above `value`, within the width of a bucket.
+    pub fn at_most(&self, value: f64) -> u64 {
+        self.buckets.range(..=bucket_of(value)).map(|(_, times)| times).sum()
     }
 
     /// Values counted.

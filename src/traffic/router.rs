@@ -25,6 +25,19 @@ pub enum RoutePolicy {
     Prefix,
 }
 
+impl RoutePolicy {
+    /// The number of the engine that a request goes to, the `sent`th of a router with this `seed`, where that does not
+    /// depend on the state of replicas; numbers begin anew after the last engine.
+    pub fn engine_number(self, seed: u64, sent: u64, [id, session]: [u64; 2]) -> Option<u64> {
+        match self {
+            RoutePolicy::RoundRobin => Some(sent),
+            RoutePolicy::Random => Some(mixed(mixed(seed, id), 10)),
+            RoutePolicy::Session => Some(mixed(mixed(seed, session), 11)),
+            RoutePolicy::LeastRequests | RoutePolicy::Prefix => None,
+        }
+    }
+}
+
 /// Work of an engine that its router knows of, in tokens.
 #[derive(Clone, Copy, Debug, Default)]
 struct RoutedWork {
@@ -69,12 +82,11 @@ impl RequestRouter {
     pub fn route(&mut self, replicas: &[Replica], open: &[usize], request: &EngineRequest) -> Route {
         let number = self.sent;
         self.sent += 1;
-        let target = match self.policy {
-            RoutePolicy::LeastRequests => fewest(replicas, open),
-            RoutePolicy::RoundRobin => self.nth(open, number),
-            RoutePolicy::Random => self.nth(open, mixed(mixed(self.seed, request.id), 10)),
-            RoutePolicy::Session => self.nth(open, mixed(mixed(self.seed, request.session), 11)),
-            RoutePolicy::Prefix => return self.cheapest(replicas, open, request),
+        let ids = [request.id, request.session];
+        let target = match self.policy.engine_number(self.seed, number, ids) {
+            Some(engine) => self.nth(open, engine),
+            None if self.policy == RoutePolicy::Prefix => return self.cheapest(replicas, open, request),
+            None => fewest(replicas, open),
         };
         Route { target, prefill: 0, held: 0 }
     }

@@ -126,7 +126,7 @@ impl DrawnTraffic {
     }
 
     /// The time from the arrival before to that of this number.
-    fn gap_s(&self, number: u64, per_s: f64, variation: f64) -> f64 {
+    pub(super) fn gap_s(&self, number: u64, per_s: f64, variation: f64) -> f64 {
         let rng = &mut self.rng(number, 0);
         if variation == 0.0 {
             return 1.0 / per_s;

@@ -55,7 +55,10 @@ impl RowWriter {
             check_stdout()?;
         }
         let header = match self.format {
-            RowFormat::Csv => csv_header(&sweep.head().vary),
+            RowFormat::Csv => {
+                let head = sweep.head();
+                csv_header(&head.vary, head.traffic.is_some())
+            }
             RowFormat::JsonLines => String::new(),
         };
         let kept = match self.path.clone() {

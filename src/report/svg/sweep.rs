@@ -8,7 +8,8 @@ use super::lines::{LinePoint, PlotLine, lines};
 use super::palette::SERIES;
 use super::{SvgPanel, SvgPicture, side_by_side};
 use crate::quantity::unit::parse;
-use crate::report::number::{digits, format_metric};
+use crate::report::number::{digits, format_metric, word};
+use crate::report::simulated_point::{SIMULATED_FIGURES, SimulatedFigure};
 use crate::report::sweep::{SweepReport, SweepRow, spell};
 use crate::report::text::front::label;
 use crate::spec::objective::Metric;
@@ -20,6 +21,64 @@ const MOST_BARS: usize = 60;
 const LEAST: usize = 3;
 /// Metrics of the panels of lines and bars.
 const PANELS: [Metric; 4] = [Metric::Ttft, Metric::Tpot, Metric::OutputTokS, Metric::UsdPerMtok];
+
+/// A figure of rows that is drawn.
+#[derive(Clone, Copy)]
+enum DrawnFigure {
+    /// Of the formulas.
+    Formula(Metric),
+    /// Of the simulation.
+    Simulated(&'static SimulatedFigure),
+}
+
+impl DrawnFigure {
+    fn of(self, row: &SweepRow) -> Option<f64> {
+        match self {
+            DrawnFigure::Formula(metric) => row.figure(metric),
+            DrawnFigure::Simulated(figure) => row.simulated_figure(figure),
+        }
+    }
+
+    fn ends(self, row: &SweepRow) -> Option<(f64, f64)> {
+        match self {
+            DrawnFigure::Formula(metric) => row.ends(metric),
+            DrawnFigure::Simulated(_) => None,
+        }
+    }
+
+    fn title(self) -> &'static str {
+        match self {
+            DrawnFigure::Formula(metric) => word(metric),
+            DrawnFigure::Simulated(figure) => figure.label,
+        }
+    }
+
+    fn label(self) -> String {
+        match self {
+            DrawnFigure::Formula(metric) => label(metric),
+            DrawnFigure::Simulated(figure) => figure.label.to_owned(),
+        }
+    }
+
+    fn words(self, value: f64) -> String {
+        match self {
+            DrawnFigure::Formula(metric) => format_metric(metric, value),
+            DrawnFigure::Simulated(figure) => format!("{} {}", figure.label, digits(value)),
+        }
+    }
+
+    /// Those of a picture: `metric`, or those of the simulation where there is one, or of the formulas.
+    fn chosen(report: &SweepReport, metric: Option<Metric>, formulas: &[Metric]) -> Vec<DrawnFigure> {
+        match (metric, &report.traffic) {
+            (Some(metric), _) => vec![DrawnFigure::Formula(metric)],
+            (None, None) => formulas.iter().copied().map(DrawnFigure::Formula).collect(),
+            (None, Some(_)) => {
+                let shown = SIMULATED_FIGURES.iter().filter(|figure| figure.is_shown);
+                shown.map(DrawnFigure::Simulated).collect()
+            }
+        }
+    }
+}
 
 /// The numbers of a key, where all its values are numbers of one unit.
 fn numbers(values: &[Value]) -> Option<(Vec<f64>, String)> {
@@ -43,21 +102,24 @@ pub fn sweep_picture(report: &SweepReport, metric: Option<Metric>) -> SvgPicture
     let maps = others == 0 && counted.iter().filter(wide).count() == 2;
     let note = match (maps, longest) {
         (true, _) => "empty cells do not run",
+        (false, Some(_)) if report.traffic.is_some() && metric.is_none() => {
+            "simulated request by request; crosses: not simulated"
+        }
         (false, Some(_)) => "bands: 80 % intervals; crosses: do not run",
         (false, None) => "the first ones are drawn",
     };
     let panels = match counted[..] {
         [up, across] if maps => {
-            let metrics = metric.map_or_else(|| vec![Metric::OutputTokS, Metric::Tpot], |one| vec![one]);
-            metrics.into_iter().filter_map(|metric| map(report, [across, up], metric)).collect()
+            let figures = DrawnFigure::chosen(report, metric, &[Metric::OutputTokS, Metric::Tpot]);
+            figures.into_iter().filter_map(|figure| map(report, [across, up], figure)).collect()
         }
         _ => {
-            let metrics = metric.map_or_else(|| PANELS.to_vec(), |one| vec![one]);
-            let panel = |metric: &Metric| match longest {
-                Some(across) => plotted(report, across, *metric),
-                None => barred(report, *metric),
+            let panel = |figure: DrawnFigure| match longest {
+                Some(across) => plotted(report, across, figure),
+                None => barred(report, figure),
             };
-            let panels: Vec<SvgPanel> = metrics.iter().filter_map(panel).collect();
+            let figures = DrawnFigure::chosen(report, metric, &PANELS);
+            let panels: Vec<SvgPanel> = figures.into_iter().filter_map(panel).collect();
             if panels.is_empty() { vec![] } else { vec![side_by_side(&panels, 2)] }
         }
     };
@@ -71,11 +133,13 @@ pub fn sweep_picture(report: &SweepReport, metric: Option<Metric>) -> SvgPicture
     }
 }
 
-fn words(row: &SweepRow, metric: Metric) -> String {
+fn words(row: &SweepRow, drawn: DrawnFigure) -> String {
     let values: Vec<String> = row.vary.iter().map(|(key, value)| format!("{key} {}", spell(value))).collect();
-    let figure = row.figure(metric).map(|value| format_metric(metric, value));
+    let figure = drawn.of(row).map(|value| drawn.words(value));
     let plan = row.metrics.as_ref().and(row.notation.clone());
-    let parts = [Some(values.join(", ")), figure, plan, row.reason.clone()];
+    let unsimulated = row.simulated.as_ref().and_then(|point| point.reason.clone());
+    let reason = row.reason.clone().or(unsimulated);
+    let parts = [Some(values.join(", ")), figure, plan, reason];
     parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
@@ -87,7 +151,7 @@ fn others(report: &SweepReport, row: &SweepRow, across: usize) -> String {
     pairs.collect::<Vec<_>>().join(", ")
 }
 
-fn plotted(report: &SweepReport, across: usize, metric: Metric) -> Option<SvgPanel> {
+fn plotted(report: &SweepReport, across: usize, figure: DrawnFigure) -> Option<SvgPanel> {
     let axis = &report.vary[across];
     let (numbers, unit_of_key) = numbers(&axis.values)?;
     let mut found: Vec<PlotLine> = Vec::new();
@@ -95,9 +159,9 @@ fn plotted(report: &SweepReport, across: usize, metric: Metric) -> Option<SvgPan
         let at = axis.values.iter().position(|value| row.vary.get(&axis.key) == Some(value))?;
         let point = LinePoint {
             x: numbers[at],
-            y: row.figure(metric),
-            ends: row.ends(metric),
-            title: words(row, metric),
+            y: figure.of(row),
+            ends: figure.ends(row),
+            title: words(row, figure),
         };
         let name = others(report, row, across);
         match found.iter().position(|line| line.name == name) {
@@ -109,10 +173,10 @@ fn plotted(report: &SweepReport, across: usize, metric: Metric) -> Option<SvgPan
     }
     found.iter_mut().for_each(|line| line.points.sort_by(|a, b| a.x.total_cmp(&b.x)));
     let across = format!("{}{unit_of_key}", axis.key);
-    lines(metric.entry().word, [&across, &label(metric)], &found)
+    lines(figure.title(), [&across, &figure.label()], &found)
 }
 
-fn map(report: &SweepReport, [across, up]: [usize; 2], metric: Metric) -> Option<SvgPanel> {
+fn map(report: &SweepReport, [across, up]: [usize; 2], figure: DrawnFigure) -> Option<SvgPanel> {
     let [columns, rows] = [across, up].map(|at| &report.vary[at]);
     let names = |at: usize| report.vary[at].values.iter().map(spell).collect::<Vec<_>>();
     let mut cells = vec![vec![(None, String::new()); columns.values.len()]; rows.values.len()];
@@ -121,10 +185,10 @@ fn map(report: &SweepReport, [across, up]: [usize; 2], metric: Metric) -> Option
             axis.values.iter().position(|value| row.vary.get(&axis.key) == Some(value))
         };
         let (Some(column), Some(line)) = (at(columns), at(rows)) else { continue };
-        cells[line][column] = (row.figure(metric), words(row, metric));
+        cells[line][column] = (figure.of(row), words(row, figure));
     }
     let map = HeatMap {
-        title: label(metric),
+        title: figure.label(),
         across: (columns.key.clone(), names(across)),
         up: (rows.key.clone(), names(up)),
         cells,
@@ -132,19 +196,19 @@ fn map(report: &SweepReport, [across, up]: [usize; 2], metric: Metric) -> Option
     map.panel()
 }
 
-fn barred(report: &SweepReport, metric: Metric) -> Option<SvgPanel> {
+fn barred(report: &SweepReport, figure: DrawnFigure) -> Option<SvgPanel> {
     let all: Vec<LabelledBar> = report
         .rows
         .iter()
         .take(MOST_BARS)
         .map(|row| {
-            let value = row.figure(metric);
+            let value = figure.of(row);
             LabelledBar {
                 label: row.vary.values().map(spell).collect::<Vec<_>>().join(", "),
-                parts: value.map(|value| (0, value, words(row, metric))).into_iter().collect(),
+                parts: value.map(|value| (0, value, words(row, figure))).into_iter().collect(),
                 note: value.map_or_else(|| row.status.name().to_owned(), digits),
             }
         })
         .collect();
-    all.iter().any(|bar| !bar.parts.is_empty()).then(|| bars(&label(metric), &[], &all))
+    all.iter().any(|bar| !bar.parts.is_empty()).then(|| bars(&figure.label(), &[], &all))
 }

@@ -3,6 +3,7 @@
 use super::checked::checked;
 use super::operation::operation;
 use super::page::{BOLD, heading, indent, paragraph, styled};
+use super::sampled_replicas::sampled_replicas;
 use crate::report::number::{count, digits, percent, time};
 use crate::report::simulate::{LatencyRow, SimulateReport, SimulatedPool, SlowRequest};
 use crate::report::table::table;
@@ -79,6 +80,9 @@ pub fn simulate(report: &SimulateReport, detail: bool) -> String {
         text.push_str(&operation(of));
     }
     text.push_str(&checked(report.checked.as_ref()));
+    if let Some(sample) = &report.sample {
+        text.push_str(&sampled_replicas(sample));
+    }
     for one in &report.pools {
         text.push_str(&paragraph(&pool(one)));
     }

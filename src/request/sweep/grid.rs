@@ -5,6 +5,7 @@ use std::fmt::{self, Write};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use crate::request::simulate::SimulatedTraffic;
 use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
 use crate::spec::json_fault::{PlainFault, plain};
@@ -131,16 +132,20 @@ impl SweepGrid {
         }))
     }
 
-    /// Fingerprint of the sweep in hexadecimal digits: of the version of the program, the scenario, the varied keys, and
-    /// of all that `resolved` hands on of each scenario of [`named`](SweepGrid::named). Names are not enough: a model
+    /// Fingerprint of the sweep in hexadecimal digits: of the version of the program, the scenario, the varied keys, the
+    /// traffic of points that are simulated, and of all that `resolved` hands on of each scenario of [`named`](SweepGrid::named). Names are not enough: a model
     /// whose file was edited is another one.
     pub(super) fn fingerprint(
         &self,
+        traffic: Option<&SimulatedTraffic>,
         resolved: impl Fn(&Scenario, &mut dyn FnMut(&dyn fmt::Debug)),
     ) -> Result<String, Error> {
         let parts = (env!("CARGO_PKG_VERSION"), &self.template, &self.axes);
         let mut hash = Fnv::new();
         hash.add(serde_json::to_string(&parts).expect("a scenario has only text keys").as_bytes());
+        if let Some(traffic) = traffic {
+            hash.add(serde_json::to_string(traffic).expect("traffic has only text keys").as_bytes());
+        }
         for scenario in self.named() {
             resolved(&scenario?, &mut |part| writeln!(hash, "{part:?}").expect("a hash takes any text"));
         }

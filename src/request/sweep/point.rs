@@ -6,12 +6,14 @@ use super::shared::SharedProblems;
 use crate::report::answer::{estimate_deployment, report_deployment};
 use crate::report::comparison::ComparedProblem;
 use crate::report::result::ReportedDeployment;
+use crate::report::simulated_point::SimulatedPoint;
 use crate::report::sweep::{PointOutcome, PointStatus};
 use crate::request::RequestControl;
 use crate::request::build_candidate::candidate;
 use crate::request::given_plan::with_plan_of;
-use crate::request::optimize::{OptimizeRequest, optimize};
+use crate::request::optimize::{OptimizeRequest, at, optimize};
 use crate::request::remedy::of_each_runtime;
+use crate::request::simulate::{SimulateRequest, SimulatedTraffic, simulate};
 use crate::search::outcome::{Outcome, Status};
 use crate::search::run::{Control, run};
 use crate::spec::deployment::Deployment;
@@ -26,8 +28,11 @@ pub(in crate::request) struct PointEvaluator<'a> {
 }
 
 pub(in crate::request) fn invalid(fault: &Error) -> PointOutcome {
-    let reason = format!("{}: {}, expected {}", fault.key, fault.found, fault.expected);
-    PointOutcome { status: PointStatus::Invalid, reason: Some(reason), deployment: None }
+    PointOutcome { status: PointStatus::Invalid, reason: Some(words(fault)), deployment: None }
+}
+
+fn words(fault: &Error) -> String {
+    format!("{}: {}, expected {}", fault.key, fault.found, fault.expected)
 }
 
 impl<'a> PointEvaluator<'a> {
@@ -69,6 +74,34 @@ impl<'a> PointEvaluator<'a> {
         let pinned = scenario.deployment.as_ref().is_some_and(Deployment::is_stated);
         let found = if pinned { self.estimated(scenario) } else { self.optimized(scenario, control) };
         found.unwrap_or_else(|fault| invalid(&fault))
+    }
+
+    /// The point of this outcome under traffic: the given deployment, or the best one.
+    pub(super) fn simulated(
+        &self,
+        scenario: &Scenario,
+        traffic: &SimulatedTraffic,
+        outcome: &PointOutcome,
+        control: &RequestControl,
+    ) -> SimulatedPoint {
+        // A given deployment that a rate overloads is simulated: its queue grows.
+        let pinned = scenario.deployment.as_ref().is_some_and(Deployment::is_stated);
+        let planned = match &outcome.deployment {
+            _ if pinned => scenario.clone(),
+            Some(best) => at(scenario, best),
+            None => {
+                let reason = outcome.reason.clone().unwrap_or_default();
+                return SimulatedPoint::without(format!("no plan that can run: {reason}"));
+            }
+        };
+        let request =
+            SimulateRequest { scenario: planned, traffic: traffic.clone(), ..SimulateRequest::default() };
+        let silent = Control { progress: &|_, _| {}, stop: control.search.stop };
+        let control = RequestControl { search: silent, stopped_by: control.stopped_by };
+        match simulate(self.catalog, &request, &control) {
+            Ok(report) => SimulatedPoint::of(&report),
+            Err(fault) => SimulatedPoint::without(words(&fault)),
+        }
     }
 
     fn estimated(&self, scenario: &Scenario) -> Result<PointOutcome, Error> {
