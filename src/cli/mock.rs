@@ -7,7 +7,6 @@ use super::{CliError, ExitStatus};
 use crate::http::mock::{MockDeployment, serve_mock};
 use crate::request::UNCONTROLLED;
 use crate::request::simulate::{SimulateRequest, SimulatedTraffic};
-use crate::request::simulated_operation::SimulatedOperation;
 use crate::spec::limits::{SPEED_UP, number};
 use crate::store::catalog::Catalog;
 use crate::traffic::router::RoutePolicy;
@@ -55,7 +54,7 @@ impl Mock {
         let request = SimulateRequest {
             scenario: self.planned.scenario()?,
             traffic,
-            operation: SimulatedOperation::default(),
+            ..SimulateRequest::default()
         };
         self.planned.problem.save(catalog, &request.scenario)?;
         let deployment = MockDeployment::new(catalog, &request, &self.served_model_name, &UNCONTROLLED)?;

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::capacity::CapacityReport;
 use super::operation::OperationReport;
 use super::sheet;
 use crate::spec::percentile::Percentile;
@@ -33,7 +34,7 @@ pub struct SimulateReport {
     pub requests_per_s: f64,
     /// Mean number of requests in the system, over the whole run.
     pub concurrency: f64,
-    /// Share of the requests within both latency limits, of those too that were given up or failed; absent without limits.
+    /// Share of the requests within all latency limits, of those too that were given up or failed; absent without limits.
     pub goodput: Option<f64>,
     /// Share of prompt tokens that were in the cache.
     pub hit_rate: f64,
@@ -55,6 +56,9 @@ pub struct SimulateReport {
     /// Clients that gave up, faults and scaling; absent where the request has none of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operation: Option<OperationReport>,
+    /// The limit that was searched for; the other figures are of the run at the value found. Absent without a search.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub found: Option<CapacityReport>,
 }
 
 /// Equal replicas.

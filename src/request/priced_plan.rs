@@ -21,6 +21,7 @@ use crate::serving::iteration::{DecodeLoad, decode, offloaded, prefill_among, re
 use crate::serving::step::StepTime;
 use crate::serving::terms::{Lengths, WorkloadTerms};
 use crate::spec::error::Error;
+use crate::spec::objective::LatencyLimits;
 use crate::spec::offload::Offload;
 use crate::spec::role::Role;
 use crate::spec::runtime::SchedulerPolicy;
@@ -53,7 +54,7 @@ pub struct PricedPlan {
     pools: Vec<(Role, u64, u64)>,
     /// Its pools, the steps of each on its own.
     clocks: PlanClock,
-    limits: [Option<f64>; 2],
+    limits: LatencyLimits,
     lengths: Lengths,
     prefill: Instance,
     offload: Offload,
@@ -126,7 +127,7 @@ impl PricedPlan {
             pools: candidate.pools.iter().map(|pool| (pool.role, pool.replicas, pool.concurrency)).collect(),
             clients: problem.traffic.requests().unwrap_or(clients),
             caches_prefixes: resolved.runtime.memory.shared_prefixes.is_some(),
-            limits: [problem.limits.ttft, problem.limits.tpot],
+            limits: problem.limits,
             lengths: problem.workload.lengths,
             notation: found.candidate.notation.clone(),
             kv_tokens: cache_tokens((&instances[decode], Phase::Decode), &machine, streamed)
@@ -146,9 +147,19 @@ impl PricedPlan {
         self.lengths
     }
 
-    /// The limits on TTFT and TPOT, in seconds.
-    pub(crate) fn limits(&self) -> [Option<f64>; 2] {
+    /// The SLOs.
+    pub(crate) fn limits(&self) -> LatencyLimits {
         self.limits
+    }
+
+    /// Tokens of a request, at most.
+    pub(crate) fn window(&self) -> u64 {
+        self.clock.instance.max_context.unwrap_or(u64::MAX)
+    }
+
+    /// Its replicas, or workers of all roles.
+    pub(crate) fn replicas(&self) -> u64 {
+        self.pools.iter().map(|(_, replicas, _)| replicas).sum()
     }
 
     /// The replicas with their schedulers, whose requests `router` spreads over them.

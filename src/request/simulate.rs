@@ -7,6 +7,7 @@ use super::RequestControl;
 use super::estimate::{EstimateRequest, estimate};
 use super::optimize::{OptimizeRequest, at, optimize};
 use super::priced_plan::PricedPlan;
+use super::simulated_capacity::{CapacityTarget, found};
 use super::simulated_operation::SimulatedOperation;
 use super::traced_traffic::{arrivals, sessions};
 use crate::report::operation::{FaultReport, OperationReport, ScalingReport};
@@ -21,6 +22,7 @@ use crate::spec::limits::{
     ARRIVAL_VARIATION, DISTINCT_PROMPTS, ISL_VARIATION, OSL_VARIATION, SEED, SENT, SPEED_UP, THINK_TIME,
     THINK_TIME_VARIATION, TURN_ISL, TURN_ISL_VARIATION, TURNS, TURNS_VARIATION, WARM_UP,
 };
+use crate::spec::objective::LatencyLimits;
 use crate::spec::scenario::Scenario;
 use crate::spec::traced_session::TracedSession;
 use crate::store::catalog::Catalog;
@@ -40,6 +42,9 @@ pub struct SimulateRequest {
     pub traffic: SimulatedTraffic,
     /// Clients that give up, faults, and replicas that come and go.
     pub operation: SimulatedOperation,
+    /// The quantity whose limit is searched for: the answer is that of the run at the value found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub find: Option<CapacityTarget>,
 }
 
 /// Traffic around the lengths and the load of a scenario.
@@ -120,14 +125,14 @@ pub struct SimulatedTraffic {
 
 /// Requests that a run sends, and clients that send some at least each.
 pub(super) const REQUESTS_SENT: u64 = 2000;
-const REQUESTS_PER_CLIENT: u64 = 20;
+pub(super) const REQUESTS_PER_CLIENT: u64 = 20;
 /// Sessions of a client at least: one that warms the servers up, and one that counts.
-const SESSIONS_PER_CLIENT: f64 = 2.0;
+pub(super) const SESSIONS_PER_CLIENT: f64 = 2.0;
 /// The seed where none is given.
 pub(super) const DEFAULT_SEED: u64 = 1;
 /// Share of the requests under a rate that warm the servers up.
 const WARM_UP_SHARE: f64 = 0.05;
-const SECONDS_OF_AN_HOUR: f64 = 3600.0;
+pub(super) const SECONDS_OF_AN_HOUR: f64 = 3600.0;
 /// The slowest requests that are explained.
 const SLOWEST: usize = 5;
 
@@ -140,12 +145,24 @@ pub fn simulate(
     request: &SimulateRequest,
     control: &RequestControl,
 ) -> Result<SimulateReport, Error> {
-    let (scenario, plan, settings) = request.deployed(catalog, control)?;
+    match request.find {
+        Some(target) => found(catalog, request, target, control),
+        None => simulated(catalog, request, request.deployed(catalog, control)?, control),
+    }
+}
+
+/// Simulates a request on the plan of its scenario.
+pub(super) fn simulated(
+    catalog: &Catalog,
+    request: &SimulateRequest,
+    (scenario, plan, settings): (Scenario, PricedPlan, DeploymentSettings),
+    control: &RequestControl,
+) -> Result<SimulateReport, Error> {
     let front_end_s = plan.clock().front_end_s();
     let traffic = request.traffic.drawn(&scenario, &plan);
-    let mut measured = Measured::of(request.traffic.warm_up(&traffic));
+    let mut measured = Measured::of(request.traffic.warm_up(&traffic), plan.limits());
     let source = request.traffic.source(&traffic, &request.scenario);
-    let source = source.within(plan.clock().instance.max_context.unwrap_or(u64::MAX));
+    let source = source.within(plan.window());
     let stop = || (control.search.stop)();
     let mut record = |one: &RequestRecord| measured.count(&one.at_client(front_end_s));
     let totals = run(&settings, source.pausing(front_end_s), plan.clocks(), &mut record, &stop);
@@ -160,7 +177,7 @@ pub fn simulate(
             Some(found) => found.clone(),
             None => estimate(catalog, &EstimateRequest::of(plan.scenario.clone()), control)?.candidate,
         };
-        Some(operation_report(&settings, &totals, &measured, &priced))
+        Some(operation_report(&settings, &totals, &measured, (&priced, plan.replicas())))
     };
     // The formulas have requests of the stated lengths: those of a session are longer.
     let closed_form = formulas.and_then(|found| found.metrics);
@@ -177,18 +194,18 @@ pub fn simulate(
         sessions_cut: (totals.sessions.started > 0).then_some(totals.sessions.cut),
         ..request.traffic.load(&traffic, &request.scenario)
     };
-    let report = report(&plan, (&settings, load), (&totals, measured), closed_form.as_ref(), plan.limits());
+    let report = report(&plan, (&settings, load), (&totals, measured), closed_form.as_ref());
     Ok(SimulateReport { operation, ..report })
 }
 
-/// The figures of clients that give up, faults and scaling. `priced` has the devices of the plan and their price.
+/// The figures of clients that give up, faults and scaling. `priced` has the devices of the `planned` replicas and their
+/// price.
 fn operation_report(
     settings: &DeploymentSettings,
     totals: &RunTotals,
     measured: &Measured,
-    priced: &ReportedDeployment,
+    (priced, planned): (&ReportedDeployment, u64),
 ) -> OperationReport {
-    let planned: usize = settings.pools.iter().map(|pool| pool.replicas).sum();
     let devices_of_each = priced.devices as f64 / planned.max(1) as f64;
     let device_hours = totals.replica_seconds * devices_of_each / SECONDS_OF_AN_HOUR;
     let usd_per_hour = priced.metrics.as_ref().and_then(|metrics| metrics.usd_per_hour);
@@ -295,17 +312,17 @@ impl SimulatedTraffic {
     }
 
     /// Whether requests or sessions of a trace are sent.
-    fn is_traced(&self) -> bool {
+    pub(super) fn is_traced(&self) -> bool {
         !self.trace.is_empty() || !self.sessions.is_empty()
     }
 
     /// Mean number of turns of a drawn session.
-    fn turns(&self) -> f64 {
+    pub(super) fn turns(&self) -> f64 {
         self.turns.unwrap_or(1.0)
     }
 
     /// Where requests come from.
-    fn source(&self, drawn: &DrawnTraffic, scenario: &Scenario) -> RequestSource {
+    pub(super) fn source(&self, drawn: &DrawnTraffic, scenario: &Scenario) -> RequestSource {
         let speed = self.speed_up.unwrap_or(1.0);
         match (self.trace.is_empty(), self.sessions.is_empty()) {
             (true, true) => RequestSource::new(drawn.clone()),
@@ -325,7 +342,7 @@ impl SimulatedTraffic {
         TrafficReport { rate_per_s, clients, seed: drawn.seed, ..TrafficReport::default() }
     }
 
-    fn drawn(&self, scenario: &Scenario, plan: &PricedPlan) -> DrawnTraffic {
+    pub(super) fn drawn(&self, scenario: &Scenario, plan: &PricedPlan) -> DrawnTraffic {
         let lengths = plan.lengths();
         let arrivals = match scenario.rate {
             Some(per_s) => Arrivals::Rate { per_s, variation: self.arrival_variation.unwrap_or(1.0) },
@@ -360,7 +377,7 @@ impl SimulatedTraffic {
         }
     }
 
-    fn warm_up(&self, drawn: &DrawnTraffic) -> u64 {
+    pub(super) fn warm_up(&self, drawn: &DrawnTraffic) -> u64 {
         let usual = match drawn.arrivals {
             _ if self.is_traced() => 0,
             Arrivals::Clients(clients) => clients.saturating_mul(self.turns() as u64).min(drawn.requests / 2),
@@ -406,13 +423,15 @@ struct Measured {
     last_s: f64,
     output_tokens: u64,
     slowest: Vec<RequestRecord>,
-    latencies: Vec<(f32, f32)>,
+    limits: LatencyLimits,
+    within_limits: u64,
 }
 
 impl Measured {
-    fn of(warm_up: u64) -> Measured {
+    fn of(warm_up: u64, limits: LatencyLimits) -> Measured {
         Measured {
             warm_up,
+            limits,
             times: MeasuredTimes::default(),
             recovery: MeasuredTimes::default(),
             outside: MeasuredTimes::default(),
@@ -420,7 +439,7 @@ impl Measured {
             last_s: 0.0,
             output_tokens: 0,
             slowest: vec![],
-            latencies: vec![],
+            within_limits: 0,
         }
     }
 
@@ -434,7 +453,7 @@ impl Measured {
         } else {
             self.outside.count(one)
         }
-        self.latencies.push((one.ttft_s() as f32, one.tpot_s().unwrap_or(0.0) as f32));
+        self.within_limits += u64::from(one.is_within(&self.limits));
         self.first_s = self.first_s.min(one.arrived_s);
         self.last_s = self.last_s.max(one.last_token_s);
         self.output_tokens += u64::from(one.output);
@@ -449,7 +468,6 @@ fn report(
     (settings, traffic): (&DeploymentSettings, TrafficReport),
     (totals, measured): (&RunTotals, Measured),
     closed_form: Option<&MetricsReport>,
-    [ttft_limit, tpot_limit]: [Option<f64>; 2],
 ) -> SimulateReport {
     let rows = [
         ("ttft", &measured.times.ttft),
@@ -460,11 +478,6 @@ fn report(
     ];
     let has_draft = settings.pools.iter().any(|pool| pool.scheduler.draft().is_some());
     let lasted = (measured.last_s - measured.first_s).max(f64::MIN_POSITIVE);
-    let within = |seconds: f32, limit: Option<f64>| limit.is_none_or(|most| f64::from(seconds) <= most);
-    let good = measured
-        .latencies
-        .iter()
-        .filter(|(ttft, tpot)| within(*ttft, ttft_limit) && within(*tpot, tpot_limit));
     let unanswered = totals.unanswered.iter().filter(|id| **id >= measured.warm_up).count() as u64;
     SimulateReport {
         scenario: plan.scenario.clone(),
@@ -476,8 +489,8 @@ fn report(
         output_tok_s: measured.output_tokens as f64 / lasted,
         requests_per_s: measured.times.e2e.count() as f64 / lasted,
         concurrency: totals.request_seconds / totals.end_s.max(f64::MIN_POSITIVE),
-        goodput: (ttft_limit.is_some() || tpot_limit.is_some())
-            .then(|| good.count() as f64 / (measured.times.e2e.count() + unanswered).max(1) as f64),
+        goodput: (!measured.limits.is_empty())
+            .then(|| measured.within_limits as f64 / (measured.times.e2e.count() + unanswered).max(1) as f64),
         hit_rate: totals.cached_tokens as f64 / totals.prompt_tokens.max(1) as f64,
         unlimited_hit_rate: totals.reusable_tokens as f64 / totals.prompt_tokens.max(1) as f64,
         tokens_per_step: has_draft
@@ -493,5 +506,6 @@ fn report(
         slowest: measured.slowest.iter().map(SlowRequest::of).collect(),
         timeline: totals.timeline.points().to_vec(),
         operation: None,
+        found: None,
     }
 }
