@@ -51,11 +51,8 @@ impl Mock {
         let access = self.access.access()?;
         let (router, speed_up) = (self.router, self.speed_up);
         let traffic = SimulatedTraffic { router, speed_up, ..SimulatedTraffic::default() };
-        let request = SimulateRequest {
-            scenario: self.planned.scenario()?,
-            traffic,
-            ..SimulateRequest::default()
-        };
+        let request =
+            SimulateRequest { scenario: self.planned.scenario()?, traffic, ..SimulateRequest::default() };
         self.planned.problem.save(catalog, &request.scenario)?;
         let deployment = MockDeployment::new(catalog, &request, &self.served_model_name, &UNCONTROLLED)?;
         let hint = format!("{} as {}", deployment.model(), deployment.notation());
