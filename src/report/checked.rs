@@ -33,7 +33,7 @@ pub struct CheckedPlan {
     pub formulas: Option<ServedFigures>,
     /// By simulation.
     pub simulated: Option<ServedFigures>,
-    /// Share of the requests within both latency limits; null without limits.
+    /// Share of the requests within all latency limits; null without limits.
     pub within_slos: Option<f64>,
     /// Whether that share reaches the percentile; null where the plan was not simulated.
     pub meets_slos: Option<bool>,

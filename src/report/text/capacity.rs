@@ -57,24 +57,28 @@ fn rule(report: &CapacityReport, rule: CapacityRule) -> String {
 
 /// One limit in a sentence.
 fn bound(report: &CapacityReport, one: &CapacityBound) -> String {
-    let quantity = report.quantity;
-    let (of, hardest) =
-        (rule(report, one.rule), if quantity == CapacityQuantity::Replicas { "fewest" } else { "most" });
-    let amount = |value: f64| format!("{} {}", digits(value), quantity.unit());
+    let (of, unit) = (rule(report, one.rule), report.quantity.unit());
+    let missed = one.missed.map(digits);
     let Some(value) = one.value else {
-        return match (one.end, one.missed) {
+        return match (one.end, missed) {
             (CapacityEnd::Stopped, _) => format!("stopped before any run had {of}"),
-            (_, Some(missed)) => format!("none has {of}: {} miss", amount(missed)),
+            (_, Some(missed)) => format!("none has {of}: {missed} {unit} miss"),
             (_, None) => format!("none has {of}: requests one after the other miss too"),
         };
     };
-    let missed = match (one.missed, one.end) {
-        (Some(missed), CapacityEnd::Bracketed) => format!("{} miss", digits(missed)),
-        (_, CapacityEnd::AllMeet) => "no more is tried".to_owned(),
-        (Some(missed), _) => format!("{} miss; the search ended early", digits(missed)),
+    let missed = match (missed, one.end) {
+        (Some(missed), CapacityEnd::Bracketed) => format!("{missed} miss"),
+        (_, CapacityEnd::AllMeet) => "the last value that is tried".to_owned(),
+        (Some(missed), _) => format!("{missed} miss; the search ended early"),
         (None, _) => "the search ended early".to_owned(),
     };
-    format!("{hardest} with {of}: {}; {missed}", amount(value))
+    let most = match report.quantity {
+        CapacityQuantity::Rate => "highest rate",
+        CapacityQuantity::SpeedUp => "highest speed",
+        CapacityQuantity::Clients => "most clients",
+        CapacityQuantity::Replicas => "fewest replicas",
+    };
+    format!("{most} with {of}: {} {unit}; {missed}", digits(value))
 }
 
 fn autoscaled(of: &AutoscaledReplicas) -> String {
