@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::number::{digits, plain};
 use super::simulate::LatencyRow;
 use crate::spec::percentile::Percentile;
 use crate::traffic::capacity::{CapacityBracket, CapacityEnd};
@@ -56,6 +57,14 @@ impl CapacityQuantity {
             CapacityQuantity::SpeedUp => "times the speed",
             CapacityQuantity::Clients => "clients",
             CapacityQuantity::Replicas => "replicas",
+        }
+    }
+
+    /// A value of it as text.
+    pub fn digits(self, value: f64) -> String {
+        match self {
+            CapacityQuantity::Rate | CapacityQuantity::SpeedUp => digits(value),
+            CapacityQuantity::Clients | CapacityQuantity::Replicas => plain(value),
         }
     }
 }

@@ -57,7 +57,7 @@ fn within_slos(found: &CapacityReport) -> Option<SvgPanel> {
         ends: None,
         title: format!(
             "{} {}: {} within the SLOs",
-            digits(one.value),
+            found.quantity.digits(one.value),
             found.quantity.unit(),
             one.within_slos.map_or_else(|| "under 50 %".to_owned(), percent)
         ),

@@ -41,6 +41,11 @@ pub fn capacity(report: &CapacityReport) -> String {
     text
 }
 
+/// A share in tenths of a percent: the two sides of a limit differ by less than one.
+fn tenths(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
 fn within(share: f64) -> String {
     format!(", {} within the SLOs", percent(share))
 }
@@ -58,7 +63,7 @@ fn rule(report: &CapacityReport, rule: CapacityRule) -> String {
 /// One limit in a sentence.
 fn bound(report: &CapacityReport, one: &CapacityBound) -> String {
     let (of, unit) = (rule(report, one.rule), report.quantity.unit());
-    let missed = one.missed.map(digits);
+    let missed = one.missed.map(|value| report.quantity.digits(value));
     let Some(value) = one.value else {
         return match (one.end, missed) {
             (CapacityEnd::Stopped, _) => format!("stopped before any run had {of}"),
@@ -78,7 +83,7 @@ fn bound(report: &CapacityReport, one: &CapacityBound) -> String {
         CapacityQuantity::Clients => "most clients",
         CapacityQuantity::Replicas => "fewest replicas",
     };
-    format!("{most} with {of}: {} {unit}; {missed}", digits(value))
+    format!("{most} with {of}: {} {unit}; {missed}", report.quantity.digits(value))
 }
 
 fn autoscaled(of: &AutoscaledReplicas) -> String {
@@ -106,14 +111,14 @@ fn trials(report: &CapacityReport) -> String {
     header.push("");
     let cell = |ms: Option<f64>| ms.map_or_else(String::new, time);
     let row = |one: &CapacityTrial| {
-        let mut cells = vec![digits(one.value), one.requests.to_string()];
+        let mut cells = vec![report.quantity.digits(one.value), one.requests.to_string()];
         cells.extend([one.ttft_ms, one.tpot_ms, one.e2e_ms].map(cell));
-        cells.push(percent(one.waited_share));
+        cells.push(tenths(one.waited_share));
         if slos {
-            cells.push(one.within_slos.map_or_else(|| "under 50 %".to_owned(), percent));
+            cells.push(one.within_slos.map_or_else(|| "under 50 %".to_owned(), tenths));
         }
         if cache {
-            cells.extend([percent(one.hit_rate), percent(one.unlimited_hit_rate)]);
+            cells.extend([one.hit_rate, one.unlimited_hit_rate].map(tenths));
         }
         cells.push(if one.meets { "meets" } else { "misses" }.to_owned());
         cells
