@@ -19,7 +19,7 @@ pub struct CapacityReport {
     /// The limits, by each rule; the first is that of the other figures of the answer.
     pub bounds: Vec<CapacityBound>,
     /// The value of the quantity in the run whose figures the rest of the answer has: that of the first bound; where none
-    /// meets, the easiest one that was tried.
+    /// meets, the easiest one that was tried, or that with which the search starts.
     pub shown: f64,
     /// Devices of the replicas found; absent where replicas are not searched for. The hardware need not have them.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -192,7 +192,8 @@ impl CapacitySearch<'_> {
             (false, true) => Some(CapacityRule::Queue),
             (false, false) => None,
         };
-        let cached = self.quantity == CapacityQuantity::Clients && self.has_sessions();
+        let caches = self.settings.pools.iter().any(|pool| pool.scheduler.reused_tokens() > 0);
+        let cached = self.quantity == CapacityQuantity::Clients && self.has_sessions() && caches;
         let rules: Vec<CapacityRule> =
             first.into_iter().chain(cached.then_some(CapacityRule::Cache)).collect();
         if rules.is_empty() {
