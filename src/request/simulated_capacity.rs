@@ -192,8 +192,7 @@ impl CapacitySearch<'_> {
             (false, true) => Some(CapacityRule::Queue),
             (false, false) => None,
         };
-        let caches = self.settings.pools.iter().any(|pool| pool.scheduler.reused_tokens() > 0);
-        let cached = self.quantity == CapacityQuantity::Clients && self.has_sessions() && caches;
+        let cached = self.quantity == CapacityQuantity::Clients && self.has_sessions();
         let rules: Vec<CapacityRule> =
             first.into_iter().chain(cached.then_some(CapacityRule::Cache)).collect();
         if rules.is_empty() {
