@@ -5,6 +5,7 @@ pub mod answer_diff;
 pub mod audit;
 pub mod bounds;
 pub mod breakdown;
+pub mod capacity;
 pub mod catalog;
 pub mod checked;
 pub mod compared;

@@ -37,6 +37,7 @@ pub mod remedy;
 pub mod rendered;
 pub mod saved_answer;
 pub mod simulate;
+pub mod simulated_capacity;
 pub mod simulated_operation;
 pub mod static_batch;
 pub mod stepped_down;

@@ -6,6 +6,7 @@
 
 pub mod block_pool;
 pub mod block_tree;
+pub mod capacity;
 pub mod content;
 pub mod draft;
 mod due;
@@ -27,6 +28,7 @@ pub mod sglang;
 pub mod source;
 pub mod step_load;
 pub mod thinned;
+pub mod trial;
 pub mod trtllm;
 pub mod unlimited_cache;
 pub mod vllm;

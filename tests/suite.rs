@@ -20,6 +20,7 @@ mod spoil;
 mod answers;
 mod bundles;
 mod calibrate;
+mod capacity;
 mod cli;
 mod defaults;
 mod detect;

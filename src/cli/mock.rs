@@ -7,7 +7,6 @@ use super::{CliError, ExitStatus};
 use crate::http::mock::{MockDeployment, serve_mock};
 use crate::request::UNCONTROLLED;
 use crate::request::simulate::{SimulateRequest, SimulatedTraffic};
-use crate::request::simulated_operation::SimulatedOperation;
 use crate::spec::limits::{SPEED_UP, number};
 use crate::store::catalog::Catalog;
 use crate::traffic::router::RoutePolicy;
@@ -52,11 +51,8 @@ impl Mock {
         let access = self.access.access()?;
         let (router, speed_up) = (self.router, self.speed_up);
         let traffic = SimulatedTraffic { router, speed_up, ..SimulatedTraffic::default() };
-        let request = SimulateRequest {
-            scenario: self.planned.scenario()?,
-            traffic,
-            operation: SimulatedOperation::default(),
-        };
+        let request =
+            SimulateRequest { scenario: self.planned.scenario()?, traffic, ..SimulateRequest::default() };
         self.planned.problem.save(catalog, &request.scenario)?;
         let deployment = MockDeployment::new(catalog, &request, &self.served_model_name, &UNCONTROLLED)?;
         let hint = format!("{} as {}", deployment.model(), deployment.notation());

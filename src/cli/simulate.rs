@@ -10,6 +10,7 @@ use super::{CliError, ExitStatus};
 use crate::report::svg::simulate::simulate_picture;
 use crate::request::UNCONTROLLED;
 use crate::request::simulate::{SimulateRequest, SimulatedTraffic, simulate};
+use crate::request::simulated_capacity::CapacityTarget;
 use crate::request::simulated_operation::SimulatedOperation;
 use crate::spec::error::Error;
 use crate::store::catalog::Catalog;
@@ -28,13 +29,18 @@ so that requests come at the rate once sessions end as often as they start.
 With --client-timeout, clients give up; with --fault-at or --mtbf, replicas fail, and their requests are sent again; with \
 --autoscale, replicas come and go with the load. The answer then has the requests without an answer, and device-hours.
 
+With --find, runs bracket and then bisect a limit to 1 %, on the same requests: the highest rate (or speed of a trace), the \
+most clients, or the fewest replicas with which --percentile of the requests (90 % by default) are within all SLOs. The \
+other figures are those of the run at the value found.
+
 Examples:
   mantile-opt simulate --model Llama-3.1-8B --hardware 1xh100 --tp 1 --rate 10
   mantile-opt simulate --model Llama-3.1-8B --hardware 1xh100 --tp 1 --concurrency 64
   mantile-opt simulate --model Qwen3-14B --hardware 1xh100 --rate 8 --isl-variation 0.8 --osl-variation 1 --detail
   mantile-opt simulate --model Qwen3-14B --hardware 1xh100 --tp 1 --concurrency 16 --turns 10 --turn-isl 1500
   mantile-opt simulate --model Qwen3-14B --hardware 2xh100 --tp 1 --rate 12 --fault-at 60 --startup-time 90
-  mantile-opt simulate --model Qwen3-14B --hardware 1xh100 --tp 1 --rate 12 --autoscale requests --autoscale-target 32 --max-replicas 4 --startup-time 90";
+  mantile-opt simulate --model Qwen3-14B --hardware 1xh100 --tp 1 --rate 12 --autoscale requests --autoscale-target 32 --max-replicas 4 --startup-time 90
+  mantile-opt simulate --model Llama-3.1-8B --hardware 1xh100 --tp 1 --ttft 500ms --tpot 25ms --find rate";
 
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(after_long_help = AFTER)]
@@ -48,6 +54,9 @@ pub struct Simulate {
     pub trace: Option<PathBuf>,
     #[command(flatten)]
     pub operation: SimulatedOperation,
+    /// Search for a limit: the highest rate, or speed of a trace; the most clients; or the fewest replicas, with which the share of requests within all SLOs is that of --percentile [default: p90]. Without SLOs: at which the queue does not grow
+    #[arg(long, value_name = "QUANTITY", help_heading = "Search")]
+    pub find: Option<CapacityTarget>,
     /// Show the slowest requests, and why they were
     #[arg(long, help_heading = "Output")]
     pub detail: bool,
@@ -71,7 +80,7 @@ impl Simulate {
     pub fn request(&self) -> Result<SimulateRequest, Error> {
         let traffic = with_trace(&self.traffic, self.trace.as_deref())?;
         let operation = self.operation.clone();
-        Ok(SimulateRequest { scenario: self.planned.scenario()?, traffic, operation })
+        Ok(SimulateRequest { scenario: self.planned.scenario()?, traffic, operation, find: self.find })
     }
 }
 

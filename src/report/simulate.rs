@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::capacity::CapacityReport;
 use super::checked::SimulatedCheck;
 use super::operation::OperationReport;
 use super::sampled_replicas::SampledReplicas;
@@ -63,6 +64,9 @@ pub struct SimulateReport {
     /// The replicas that were simulated, where these are not all, and the standard errors of the figures above.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sample: Option<SampledReplicas>,
+    /// The limit that was searched for; the other figures are of the run at the value found. Absent without a search.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub found: Option<CapacityReport>,
 }
 
 /// Equal replicas.

@@ -4,6 +4,7 @@ pub mod alternatives;
 pub mod answer_diff;
 pub mod audit;
 pub mod basis;
+pub mod capacity;
 pub mod checked;
 pub mod devices;
 pub mod fleet;

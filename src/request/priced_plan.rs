@@ -152,6 +152,16 @@ impl PricedPlan {
         self.limits
     }
 
+    /// Tokens of a request, at most.
+    pub(crate) fn window(&self) -> u64 {
+        self.clock.instance.max_context.unwrap_or(u64::MAX)
+    }
+
+    /// Its replicas, or workers of all roles.
+    pub(crate) fn replicas(&self) -> u64 {
+        self.pools.iter().map(|(_, replicas, _)| replicas).sum()
+    }
+
     /// The replicas with their schedulers, whose requests `router` spreads over them.
     ///
     /// # Errors

@@ -9,6 +9,7 @@ use super::RequestControl;
 use super::estimate::{EstimateRequest, estimate};
 use super::optimize::{OptimizeRequest, at, optimize_under};
 use super::priced_plan::PricedPlan;
+use super::simulated_capacity::{CapacityTarget, found};
 use super::simulated_operation::SimulatedOperation;
 use super::traced_traffic::{arrivals, sessions};
 use crate::report::checked::SimulatedCheck;
@@ -45,6 +46,9 @@ pub struct SimulateRequest {
     pub traffic: SimulatedTraffic,
     /// Clients that give up, faults, and replicas that come and go.
     pub operation: SimulatedOperation,
+    /// The quantity whose limit is searched for: the answer is that of the run at the value found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub find: Option<CapacityTarget>,
 }
 
 /// Traffic around the lengths and the load of a scenario.
@@ -129,14 +133,14 @@ pub struct SimulatedTraffic {
 
 /// Requests that a run sends, and clients that send some at least each.
 pub(super) const REQUESTS_SENT: u64 = 2000;
-const REQUESTS_PER_CLIENT: u64 = 20;
+pub(super) const REQUESTS_PER_CLIENT: u64 = 20;
 /// Sessions of a client at least: one that warms the servers up, and one that counts.
-const SESSIONS_PER_CLIENT: f64 = 2.0;
+pub(super) const SESSIONS_PER_CLIENT: f64 = 2.0;
 /// The seed where none is given.
 pub(super) const DEFAULT_SEED: u64 = 1;
 /// Share of the requests under a rate that warm the servers up.
 const WARM_UP_SHARE: f64 = 0.05;
-const SECONDS_OF_AN_HOUR: f64 = 3600.0;
+pub(super) const SECONDS_OF_AN_HOUR: f64 = 3600.0;
 /// The slowest requests that are explained.
 const SLOWEST: usize = 5;
 
@@ -149,7 +153,19 @@ pub fn simulate(
     request: &SimulateRequest,
     control: &RequestControl,
 ) -> Result<SimulateReport, Error> {
-    let (planned, plan, settings) = request.deployed(catalog, control)?;
+    match request.find {
+        Some(target) => found(catalog, request, target, control),
+        None => of_plan(catalog, request, request.deployed(catalog, control)?, control),
+    }
+}
+
+/// Simulates a request on the plan of its scenario.
+pub(super) fn of_plan(
+    catalog: &Catalog,
+    request: &SimulateRequest,
+    (planned, plan, settings): (PlannedScenario, PricedPlan, DeploymentSettings),
+    control: &RequestControl,
+) -> Result<SimulateReport, Error> {
     let PlannedScenario { scenario, checked } = planned;
     if let Some(part) = sampled_part(request, (&scenario, &plan), &settings)? {
         let report = sampled(catalog, request, (&scenario, &plan, &settings), &part, control)?;
@@ -159,7 +175,7 @@ pub fn simulate(
     let traffic = request.traffic.drawn(&scenario, &plan);
     let mut measured = Measured::of(request.traffic.warm_up(&traffic), plan.limits());
     let source = request.traffic.source(&traffic, &request.scenario);
-    let source = source.within(plan.clock().instance.max_context.unwrap_or(u64::MAX));
+    let source = source.within(plan.window());
     let stop = || (control.search.stop)();
     let mut record = |one: &RequestRecord| measured.count(&one.at_client(front_end_s));
     let totals = run(&settings, source.pausing(front_end_s), plan.clocks(), &mut record, &stop);
@@ -171,7 +187,7 @@ pub fn simulate(
             Some(found) => found.clone(),
             None => estimate(catalog, &EstimateRequest::of(plan.scenario.clone()), control)?.candidate,
         };
-        Some(operation_report(&settings, &totals, &measured, &priced))
+        Some(operation_report(&settings, &totals, &measured, (&priced, plan.replicas())))
     };
     // The formulas have requests of the stated lengths: those of a session are longer.
     let closed_form = formulas.and_then(|found| found.metrics);
@@ -217,14 +233,14 @@ fn sent_traffic(
     }
 }
 
-/// The figures of clients that give up, faults and scaling. `priced` has the devices of the plan and their price.
+/// The figures of clients that give up, faults and scaling. `priced` has the devices of the `planned` replicas and their
+/// price.
 fn operation_report(
     settings: &DeploymentSettings,
     totals: &RunTotals,
     measured: &Measured,
-    priced: &ReportedDeployment,
+    (priced, planned): (&ReportedDeployment, u64),
 ) -> OperationReport {
-    let planned: usize = settings.pools.iter().map(|pool| pool.replicas).sum();
     let devices_of_each = priced.devices as f64 / planned.max(1) as f64;
     let device_hours = totals.replica_seconds * devices_of_each / SECONDS_OF_AN_HOUR;
     let usd_per_hour = priced.metrics.as_ref().and_then(|metrics| metrics.usd_per_hour);
@@ -346,7 +362,7 @@ impl SimulatedTraffic {
     }
 
     /// Whether requests or sessions of a trace are sent.
-    fn is_traced(&self) -> bool {
+    pub(super) fn is_traced(&self) -> bool {
         !self.trace.is_empty() || !self.sessions.is_empty()
     }
 
@@ -380,12 +396,12 @@ impl SimulatedTraffic {
     }
 
     /// Mean number of turns of a drawn session.
-    fn turns(&self) -> f64 {
+    pub(super) fn turns(&self) -> f64 {
         self.turns.unwrap_or(1.0)
     }
 
     /// Where requests come from.
-    fn source(&self, drawn: &DrawnTraffic, scenario: &Scenario) -> RequestSource {
+    pub(super) fn source(&self, drawn: &DrawnTraffic, scenario: &Scenario) -> RequestSource {
         let speed = self.speed_up.unwrap_or(1.0);
         match (self.trace.is_empty(), self.sessions.is_empty()) {
             (true, true) => RequestSource::new(drawn.clone()),
@@ -405,7 +421,7 @@ impl SimulatedTraffic {
         TrafficReport { rate_per_s, clients, seed: drawn.seed, ..TrafficReport::default() }
     }
 
-    fn drawn(&self, scenario: &Scenario, plan: &PricedPlan) -> DrawnTraffic {
+    pub(super) fn drawn(&self, scenario: &Scenario, plan: &PricedPlan) -> DrawnTraffic {
         let lengths = plan.lengths();
         let arrivals = match scenario.rate {
             Some(per_s) => Arrivals::Rate { per_s, variation: self.arrival_variation.unwrap_or(1.0) },
@@ -440,7 +456,7 @@ impl SimulatedTraffic {
         }
     }
 
-    fn warm_up(&self, drawn: &DrawnTraffic) -> u64 {
+    pub(super) fn warm_up(&self, drawn: &DrawnTraffic) -> u64 {
         let usual = match drawn.arrivals {
             _ if self.is_traced() => 0,
             Arrivals::Clients(clients) => clients.saturating_mul(self.turns() as u64).min(drawn.requests / 2),
@@ -571,5 +587,6 @@ fn report(
         operation: None,
         checked: None,
         sample: None,
+        found: None,
     }
 }

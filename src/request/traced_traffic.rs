@@ -6,7 +6,7 @@ use crate::spec::traced_session::{TracedLink, TracedSession, TracedTurn};
 use crate::traffic::content::{TokenRun, mixed};
 use crate::traffic::engine::EngineRequest;
 use crate::traffic::session::{Session, SessionTurn, TurnLink};
-use crate::traffic::source::Arrival;
+use crate::traffic::source::{Arrival, RequestSource, played};
 
 /// The requests of a trace, the first at once, `speed` times as fast.
 pub(super) fn arrivals(trace: &[TracedRequest], speed: f64) -> Vec<Arrival> {
@@ -48,6 +48,31 @@ pub(super) fn sessions(trace: &[TracedSession], speed: f64) -> Vec<Session> {
         Session { start_s: (session.start - first) / speed, turns }
     };
     trace.iter().enumerate().map(one).collect()
+}
+
+/// The first requests of a trace, `most` at least where it has them: one after the other, or a session after the other.
+pub(super) fn one_by_one(
+    trace: &[TracedRequest],
+    of_sessions: &[TracedSession],
+    most: usize,
+) -> RequestSource {
+    let single = |arrival: Arrival| {
+        let EngineRequest { mut runs, output, .. } = arrival.request;
+        let output = runs.pop().unwrap_or(TokenRun { id: 0, tokens: output });
+        let turn = SessionTurn { new: runs, continues: false, output, after: vec![], start_s: 0.0 };
+        Session { start_s: 0.0, turns: vec![turn] }
+    };
+    let mut all: Vec<Session> = match of_sessions.is_empty() {
+        true => arrivals(&trace[..trace.len().min(most)], 1.0).into_iter().map(single).collect(),
+        false => sessions(of_sessions, 1.0),
+    };
+    let mut turns = 0;
+    all.retain(|session| {
+        let is_due = turns < most;
+        turns += session.turns.len();
+        is_due
+    });
+    played(all, Some(1))
 }
 
 /// A prompt whose pieces of `size` tokens have these identities within `space`; what is left of it is `own`. Pieces with

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::engine::EngineRequest;
+use crate::spec::objective::LatencyLimits;
 
 /// The life of one request, in seconds from the start of the run.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -77,6 +78,14 @@ impl RequestRecord {
     /// End-to-end time.
     pub fn e2e_s(&self) -> f64 {
         self.last_token_s - self.arrived_s
+    }
+
+    /// Whether it is within all of these limits.
+    pub fn is_within(&self, limits: &LatencyLimits) -> bool {
+        let holds = |seconds: f64, limit: Option<f64>| limit.is_none_or(|most| seconds <= most);
+        holds(self.ttft_s(), limits.ttft)
+            && holds(self.tpot_s().unwrap_or(0.0), limits.tpot)
+            && holds(self.e2e_s(), limits.e2e)
     }
 }
 

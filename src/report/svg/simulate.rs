@@ -1,7 +1,8 @@
 //! A simulation as lines over time, and its latencies by percentile.
 
 use super::lines::{LinePoint, PlotLine, courses, lines};
-use super::{SvgPicture, side_by_side};
+use super::{SvgPanel, SvgPicture, side_by_side};
+use crate::report::capacity::{CapacityReport, CapacityRule, CapacityTrial};
 use crate::report::number::{digits, percent, time};
 use crate::report::simulate::{LatencyRow, SimulateReport};
 use crate::traffic::outcome::TimelinePoint;
@@ -29,6 +30,7 @@ pub fn simulate_picture(report: &SimulateReport) -> SvgPicture {
             .filter(|_| report.timeline.iter().any(|point| point.replicas.is_some()))
             .collect();
     let panels = [
+        report.found.as_ref().and_then(within_slos),
         courses("Requests over time", ["s", "requests"], &requests),
         courses("KV cache in use", ["s", "share"], &cache),
         if replicas.is_empty() { None } else { courses("Replicas that serve", ["s", "replicas"], &replicas) },
@@ -45,6 +47,24 @@ pub fn simulate_picture(report: &SimulateReport) -> SvgPicture {
         ),
         panels: if panels.is_empty() { vec![] } else { vec![side_by_side(&panels, 2)] },
     }
+}
+
+/// The share of the requests within the SLOs, over the load; runs that ended early are marked at the bottom.
+fn within_slos(found: &CapacityReport) -> Option<SvgPanel> {
+    let point = |one: &CapacityTrial| LinePoint {
+        x: one.value,
+        y: one.within_slos,
+        ends: None,
+        title: format!(
+            "{} {}: {} within the SLOs",
+            found.quantity.digits(one.value),
+            found.quantity.unit(),
+            one.within_slos.map_or_else(|| "under 50 %".to_owned(), percent)
+        ),
+    };
+    let line = PlotLine { name: String::new(), points: found.trials.iter().map(point).collect() };
+    let has_slos = found.bounds.iter().any(|bound| bound.rule == CapacityRule::Slos);
+    has_slos.then(|| lines("Requests within the SLOs", [found.quantity.unit(), "share"], &[line])).flatten()
 }
 
 fn at(x: f64, y: f64, name: &str, words: fn(f64) -> String) -> LinePoint {

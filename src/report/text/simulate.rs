@@ -1,5 +1,6 @@
 //! A simulation as text.
 
+use super::capacity::capacity;
 use super::checked::checked;
 use super::operation::operation;
 use super::page::{BOLD, heading, indent, paragraph, styled};
@@ -20,6 +21,9 @@ pub fn simulate(report: &SimulateReport, detail: bool) -> String {
     };
     let head = format!("{}: {load}, {} output tok/s", report.notation, digits(report.output_tok_s));
     let mut text = format!("{}\n", styled(BOLD, &head));
+    if let Some(of) = &report.found {
+        text.push_str(&capacity(of));
+    }
     let sent = format!(
         "{} sent, {} counted; on average {} prompt tokens, and {} in the system",
         count(traffic.requests, "request"),

@@ -264,11 +264,7 @@ fn cluster(
 }
 
 /// The standard errors of figures of `runs`, of which the deployment has `clusters`.
-fn errors(
-    runs: &[ClusterRun],
-    drawn: DrawnClusters,
-    clusters: f64,
-) -> StandardErrors {
+fn errors(runs: &[ClusterRun], drawn: DrawnClusters, clusters: f64) -> StandardErrors {
     let latency = |metric: &str, of: fn(&ClusterRun) -> &Distribution| {
         let each: Vec<&Distribution> = runs.iter().map(of).collect();
         let part = |part| drawn.percentile(&each, part).map(|seconds| seconds * 1e3);
@@ -293,8 +289,7 @@ fn errors(
     let rate = |of: &dyn Fn(&ClusterRun) -> f64| {
         drawn.mean(&runs.iter().map(of).collect::<Vec<_>>()).map(|error| error * clusters)
     };
-    let good =
-        |run: &ClusterRun| [run.measured.within_limits as f64, run.measured.times.e2e.count() as f64];
+    let good = |run: &ClusterRun| [run.measured.within_limits as f64, run.measured.times.e2e.count() as f64];
     let is_limited = runs.iter().any(|run| !run.measured.limits.is_empty());
     StandardErrors {
         latencies: vec![
