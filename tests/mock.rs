@@ -8,7 +8,6 @@ use mantile::http::mock::{MockDeployment, serve_mock};
 use mantile::http::{ConnectionLimits, ServerAccess};
 use mantile::request::UNCONTROLLED;
 use mantile::request::simulate::{SimulateRequest, SimulatedTraffic, simulate};
-use mantile::request::simulated_operation::SimulatedOperation;
 use mantile::spec::deployment::Deployment;
 use mantile::spec::fleet::TracedRequest;
 use mantile::spec::role::Role;
@@ -151,7 +150,7 @@ fn question(speed_up: f64) -> SimulateRequest {
         ..Scenario::default()
     };
     let traffic = SimulatedTraffic { speed_up: Some(speed_up), ..SimulatedTraffic::default() };
-    SimulateRequest { scenario, traffic, operation: SimulatedOperation::default() }
+    SimulateRequest { scenario, traffic, ..SimulateRequest::default() }
 }
 
 fn server(speed_up: f64, access: ServerAccess) -> Running {

@@ -525,7 +525,8 @@ fn simulated(operation: SimulatedOperation) -> Result<SimulateReport, Error> {
         ..Scenario::default()
     };
     let traffic = SimulatedTraffic { requests: Some(600), ..SimulatedTraffic::default() };
-    simulate(catalog(), &SimulateRequest { scenario, traffic, operation }, &UNCONTROLLED)
+    let request = SimulateRequest { scenario, traffic, operation, ..SimulateRequest::default() };
+    simulate(catalog(), &request, &UNCONTROLLED)
 }
 
 #[test]

@@ -71,6 +71,7 @@ mod rules;
 mod saved;
 mod schedulers;
 mod sessions;
+mod simulated_figures;
 mod sizing;
 mod static_batch;
 mod store;

@@ -56,6 +56,7 @@ impl Mock {
             scenario: self.planned.scenario()?,
             traffic,
             operation: SimulatedOperation::default(),
+            ..SimulateRequest::default()
         };
         self.planned.problem.save(catalog, &request.scenario)?;
         let deployment = MockDeployment::new(catalog, &request, &self.served_model_name, &UNCONTROLLED)?;

@@ -6,12 +6,15 @@ use super::estimate::PlannedArgs;
 use super::fleet::traced_in;
 use super::output::OutputArgs;
 use super::plot::PlotArgs;
+use super::simulated_records::RecordArgs;
 use super::{CliError, ExitStatus};
+use crate::report::simulated_records::SimulatedRequest;
 use crate::report::svg::simulate::simulate_picture;
 use crate::request::UNCONTROLLED;
-use crate::request::simulate::{SimulateRequest, SimulatedTraffic, simulate};
+use crate::request::simulate::{SimulateRequest, SimulatedTraffic, simulated};
 use crate::request::simulated_operation::SimulatedOperation;
 use crate::spec::error::Error;
+use crate::spec::limits::{DRAWS, whole};
 use crate::store::catalog::Catalog;
 use crate::store::file::{self, FileSizeLimit};
 use crate::store::session_trace::read_sessions;
@@ -28,13 +31,16 @@ so that requests come at the rate once sessions end as often as they start.
 With --client-timeout, clients give up; with --fault-at or --mtbf, replicas fail, and their requests are sent again; with \
 --autoscale, replicas come and go with the load. The answer then has the requests without an answer, and device-hours.
 
+--records has one row for each request, and --trace sends them again. With --draws, every figure has an interval.
+
 Examples:
   mantile-opt simulate --model Llama-3.1-8B --hardware 1xh100 --tp 1 --rate 10
   mantile-opt simulate --model Llama-3.1-8B --hardware 1xh100 --tp 1 --concurrency 64
   mantile-opt simulate --model Qwen3-14B --hardware 1xh100 --rate 8 --isl-variation 0.8 --osl-variation 1 --detail
   mantile-opt simulate --model Qwen3-14B --hardware 1xh100 --tp 1 --concurrency 16 --turns 10 --turn-isl 1500
   mantile-opt simulate --model Qwen3-14B --hardware 2xh100 --tp 1 --rate 12 --fault-at 60 --startup-time 90
-  mantile-opt simulate --model Qwen3-14B --hardware 1xh100 --tp 1 --rate 12 --autoscale requests --autoscale-target 32 --max-replicas 4 --startup-time 90";
+  mantile-opt simulate --model Qwen3-14B --hardware 1xh100 --tp 1 --rate 12 --autoscale requests --autoscale-target 32 --max-replicas 4 --startup-time 90
+  mantile-opt simulate --model Qwen3-14B --hardware 1xh100 --tp 1 --rate 8 --draws 50 --records requests.csv";
 
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(after_long_help = AFTER)]
@@ -51,6 +57,11 @@ pub struct Simulate {
     /// Show the slowest requests, and why they were
     #[arg(long, help_heading = "Output")]
     pub detail: bool,
+    /// Run the same traffic again this often, with step times as uncertain as the prediction, for p10 to p90 of the figures [default: 0]
+    #[arg(long, value_name = "N", value_parser = whole(&DRAWS), allow_negative_numbers = true, help_heading = "Output")]
+    pub draws: Option<u64>,
+    #[command(flatten)]
+    pub records: RecordArgs,
     #[command(flatten)]
     pub plot: PlotArgs,
     #[command(flatten)]
@@ -62,7 +73,13 @@ impl Simulate {
         self.plot.check()?;
         let request = self.request()?;
         self.planned.problem.save(catalog, &request.scenario)?;
-        let report = simulate(catalog, &request, &UNCONTROLLED)?;
+        let mut records = self.records.begun()?;
+        let mut write = records.as_mut().map(|records| move |one: &SimulatedRequest| records.add(one));
+        let each = write.as_mut().map(|write| write as &mut dyn FnMut(&SimulatedRequest));
+        let report = simulated(catalog, &request, each, &UNCONTROLLED)?;
+        if let Some(records) = records {
+            records.finish()?;
+        }
         self.plot.write(|| simulate_picture(&report))?;
         self.output.answer(&report, self.detail)?;
         Ok(ExitStatus::Success)
@@ -79,6 +96,7 @@ impl Simulate {
             }
         }
         let operation = self.operation.clone();
-        Ok(SimulateRequest { scenario: self.planned.scenario()?, traffic, operation })
+        let scenario = self.planned.scenario()?;
+        Ok(SimulateRequest { scenario, traffic, operation, draws: self.draws, records: false })
     }
 }

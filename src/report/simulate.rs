@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::operation::OperationReport;
 use super::sheet;
+use super::simulated_figures::{PoolUtilization, SimulatedCost, SimulatedEnergy, SimulatedIntervals};
+use super::simulated_records::KeptRequests;
 use crate::spec::percentile::Percentile;
 use crate::spec::role::Role;
 use crate::spec::scenario::Scenario;
@@ -55,6 +57,21 @@ pub struct SimulateReport {
     /// Clients that gave up, faults and scaling; absent where the request has none of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operation: Option<OperationReport>,
+    /// How far the replicas were used, by pool in their order.
+    #[serde(default)]
+    pub utilization: Vec<PoolUtilization>,
+    /// Energy of the run; null where the power of the devices is unknown.
+    #[serde(default)]
+    pub energy: Option<SimulatedEnergy>,
+    /// Devices held, and their cost.
+    #[serde(default)]
+    pub cost: Option<SimulatedCost>,
+    /// Intervals of the figures; absent without `draws`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub intervals: Option<SimulatedIntervals>,
+    /// One record for each of the first requests; absent unless requested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub records: Option<KeptRequests>,
 }
 
 /// Equal replicas.

@@ -22,6 +22,7 @@ pub mod place;
 pub mod recommend;
 pub mod screen;
 pub mod simulate;
+pub mod simulated_figures;
 pub mod static_batch;
 pub mod time;
 pub mod verify;

@@ -21,6 +21,7 @@ use crate::serving::iteration::{DecodeLoad, decode, offloaded, prefill_among, re
 use crate::serving::step::StepTime;
 use crate::serving::terms::{Lengths, WorkloadTerms};
 use crate::spec::error::Error;
+use crate::spec::nearness::Interval;
 use crate::spec::offload::Offload;
 use crate::spec::role::Role;
 use crate::spec::runtime::SchedulerPolicy;
@@ -54,6 +55,8 @@ pub struct PricedPlan {
     /// Its pools, the steps of each on its own.
     clocks: PlanClock,
     limits: [Option<f64>; 2],
+    /// Measured over predicted latencies.
+    interval: Option<Interval>,
     lengths: Lengths,
     prefill: Instance,
     offload: Offload,
@@ -127,6 +130,9 @@ impl PricedPlan {
             clients: problem.traffic.requests().unwrap_or(clients),
             caches_prefixes: resolved.runtime.memory.shared_prefixes.is_some(),
             limits: [problem.limits.ttft, problem.limits.tpot],
+            interval: problem.formats[candidate.formats]
+                .interval(candidate.is_disaggregated(), candidate.requests_per_rank())
+                .cloned(),
             lengths: problem.workload.lengths,
             notation: found.candidate.notation.clone(),
             kv_tokens: cache_tokens((&instances[decode], Phase::Decode), &machine, streamed)
@@ -149,6 +155,11 @@ impl PricedPlan {
     /// The limits on TTFT and TPOT, in seconds.
     pub(crate) fn limits(&self) -> [Option<f64>; 2] {
         self.limits
+    }
+
+    /// Measured over predicted latencies of the plan.
+    pub(crate) fn interval(&self) -> Option<&Interval> {
+        self.interval.as_ref()
     }
 
     /// The replicas with their schedulers, whose requests `router` spreads over them.

@@ -7,26 +7,32 @@ use super::RequestControl;
 use super::estimate::{EstimateRequest, estimate};
 use super::optimize::{OptimizeRequest, at, optimize};
 use super::priced_plan::PricedPlan;
+use super::simulated_draws::intervals;
+use super::simulated_figures::{cost, energy, utilization};
 use super::simulated_operation::SimulatedOperation;
+use super::simulated_run::{PreparedRun, RecordSink};
 use super::traced_traffic::{arrivals, sessions};
 use crate::report::operation::{FaultReport, OperationReport, ScalingReport};
-use crate::report::result::{MetricsReport, ReportedDeployment};
+use crate::report::result::MetricsReport;
 use crate::report::simulate::{
     LatencyRow, ServedFigures, SimulateReport, SimulatedPool, SlowRequest, TrafficReport,
 };
+use crate::report::simulated_figures::SimulatedCost;
+use crate::report::simulated_records::{KeptRequests, SimulatedRequest};
+use crate::search::metered_clock::MeteredClock;
 use crate::search::simulated_pool::tokens;
 use crate::spec::error::Error;
 use crate::spec::fleet::TracedRequest;
 use crate::spec::limits::{
-    ARRIVAL_VARIATION, DISTINCT_PROMPTS, ISL_VARIATION, OSL_VARIATION, SEED, SENT, SPEED_UP, THINK_TIME,
-    THINK_TIME_VARIATION, TURN_ISL, TURN_ISL_VARIATION, TURNS, TURNS_VARIATION, WARM_UP,
+    ARRIVAL_VARIATION, DISTINCT_PROMPTS, DRAWS, ISL_VARIATION, OSL_VARIATION, SEED, SENT, SPEED_UP,
+    THINK_TIME, THINK_TIME_VARIATION, TURN_ISL, TURN_ISL_VARIATION, TURNS, TURNS_VARIATION, WARM_UP,
 };
 use crate::spec::scenario::Scenario;
 use crate::spec::traced_session::TracedSession;
 use crate::store::catalog::Catalog;
 use crate::traffic::outcome::{Distribution, RequestRecord};
 use crate::traffic::router::RoutePolicy;
-use crate::traffic::run::{DeploymentSettings, RunTotals, run};
+use crate::traffic::run::{DeploymentSettings, RunTotals};
 use crate::traffic::session::DrawnSessions;
 use crate::traffic::source::{Arrivals, DrawnTraffic, LengthDistribution, RequestSource, played, replayed};
 
@@ -40,6 +46,13 @@ pub struct SimulateRequest {
     pub traffic: SimulatedTraffic,
     /// Clients that give up, faults, and replicas that come and go.
     pub operation: SimulatedOperation,
+    /// Further runs of the same traffic, with step times as uncertain as the prediction: p10 to p90 of every figure
+    /// [default: 0].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub draws: Option<u64>,
+    /// Whether the answer has one record for each of the first 10,000 requests.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub records: bool,
 }
 
 /// Traffic around the lengths and the load of a scenario.
@@ -127,7 +140,6 @@ const SESSIONS_PER_CLIENT: f64 = 2.0;
 pub(super) const DEFAULT_SEED: u64 = 1;
 /// Share of the requests under a rate that warm the servers up.
 const WARM_UP_SHARE: f64 = 0.05;
-const SECONDS_OF_AN_HOUR: f64 = 3600.0;
 /// The slowest requests that are explained.
 const SLOWEST: usize = 5;
 
@@ -140,28 +152,45 @@ pub fn simulate(
     request: &SimulateRequest,
     control: &RequestControl,
 ) -> Result<SimulateReport, Error> {
+    if !request.records {
+        return simulated(catalog, request, None, control);
+    }
+    let mut kept = KeptRequests::default();
+    let report = simulated(catalog, request, Some(&mut |one: &SimulatedRequest| kept.keep(one)), control)?;
+    Ok(SimulateReport { records: Some(kept), ..report })
+}
+
+/// Simulates the deployment; `each` gets one record for each counted request, in order of arrival.
+///
+/// # Errors
+/// The request is faulty, or the deployment cannot run.
+pub fn simulated(
+    catalog: &Catalog,
+    request: &SimulateRequest,
+    each: Option<RecordSink>,
+    control: &RequestControl,
+) -> Result<SimulateReport, Error> {
+    if let Some(draws) = request.draws {
+        DRAWS.check_whole("draws", draws)?;
+    }
     let (scenario, plan, settings) = request.deployed(catalog, control)?;
-    let front_end_s = plan.clock().front_end_s();
-    let traffic = request.traffic.drawn(&scenario, &plan);
-    let mut measured = Measured::of(request.traffic.warm_up(&traffic));
-    let source = request.traffic.source(&traffic, &request.scenario);
-    let source = source.within(plan.clock().instance.max_context.unwrap_or(u64::MAX));
-    let stop = || (control.search.stop)();
-    let mut record = |one: &RequestRecord| measured.count(&one.at_client(front_end_s));
-    let totals = run(&settings, source.pausing(front_end_s), plan.clocks(), &mut record, &stop);
+    let (traffic, stop) = (request.traffic.drawn(&scenario, &plan), control.search.stop);
+    let prepared = PreparedRun { request, plan: &plan, settings: &settings, traffic: &traffic, stop };
+    let clock = MeteredClock::of(plan.clocks());
+    let (totals, measured) = prepared.run(&clock, plan.clock().front_end_s(), each);
     let formulas = match totals.sessions.started {
         0 => Some(estimate(catalog, &EstimateRequest::of(scenario.clone()), control)?.candidate),
         _ => None,
     };
-    let operation = if request.operation.is_plain() {
-        None
-    } else {
-        let priced = match &formulas {
-            Some(found) => found.clone(),
-            None => estimate(catalog, &EstimateRequest::of(plan.scenario.clone()), control)?.candidate,
-        };
-        Some(operation_report(&settings, &totals, &measured, &priced))
+    let cost = match formulas.as_ref().filter(|found| found.metrics.is_some()) {
+        Some(priced) => cost(&settings, &totals, priced),
+        None => {
+            let priced = estimate(catalog, &EstimateRequest::of(plan.scenario.clone()), control)?;
+            cost(&settings, &totals, &priced.candidate)
+        }
     };
+    let operation =
+        (!request.operation.is_plain()).then(|| operation_report(&settings, &totals, &measured, &cost));
     // The formulas have requests of the stated lengths: those of a session are longer.
     let closed_form = formulas.and_then(|found| found.metrics);
     let load = TrafficReport {
@@ -178,21 +207,26 @@ pub fn simulate(
         ..request.traffic.load(&traffic, &request.scenario)
     };
     let report = report(&plan, (&settings, load), (&totals, measured), closed_form.as_ref(), plan.limits());
-    Ok(SimulateReport { operation, ..report })
+    Ok(SimulateReport {
+        operation,
+        utilization: utilization(&plan, (&settings, &totals), &clock),
+        energy: energy(&plan, &totals, &clock),
+        cost: Some(cost),
+        intervals: match request.draws {
+            None | Some(0) => None,
+            Some(draws) => Some(intervals(prepared, draws, control)?),
+        },
+        ..report
+    })
 }
 
-/// The figures of clients that give up, faults and scaling. `priced` has the devices of the plan and their price.
+/// The figures of clients that give up, faults and scaling.
 fn operation_report(
     settings: &DeploymentSettings,
     totals: &RunTotals,
     measured: &Measured,
-    priced: &ReportedDeployment,
+    cost: &SimulatedCost,
 ) -> OperationReport {
-    let planned: usize = settings.pools.iter().map(|pool| pool.replicas).sum();
-    let devices_of_each = priced.devices as f64 / planned.max(1) as f64;
-    let device_hours = totals.replica_seconds * devices_of_each / SECONDS_OF_AN_HOUR;
-    let usd_per_hour = priced.metrics.as_ref().and_then(|metrics| metrics.usd_per_hour);
-    let usd = usd_per_hour.map(|usd| usd / priced.devices as f64 * device_hours);
     let of = &settings.operation;
     OperationReport {
         aborted: totals.aborted,
@@ -208,9 +242,9 @@ fn operation_report(
         }),
         scaling: of.scaler.as_ref().map(ScalingReport::of),
         mean_replicas: totals.replica_seconds / totals.lasted_s.max(f64::MIN_POSITIVE),
-        device_hours,
-        usd,
-        usd_per_mtok: usd.map(|usd| usd / (totals.output_tokens.max(1) as f64 / 1e6)),
+        device_hours: cost.device_hours,
+        usd: cost.usd,
+        usd_per_mtok: cost.usd_per_mtok,
     }
 }
 
@@ -305,7 +339,7 @@ impl SimulatedTraffic {
     }
 
     /// Where requests come from.
-    fn source(&self, drawn: &DrawnTraffic, scenario: &Scenario) -> RequestSource {
+    pub(super) fn source(&self, drawn: &DrawnTraffic, scenario: &Scenario) -> RequestSource {
         let speed = self.speed_up.unwrap_or(1.0);
         match (self.trace.is_empty(), self.sessions.is_empty()) {
             (true, true) => RequestSource::new(drawn.clone()),
@@ -360,7 +394,8 @@ impl SimulatedTraffic {
         }
     }
 
-    fn warm_up(&self, drawn: &DrawnTraffic) -> u64 {
+    /// Requests at the start that no figure counts.
+    pub(super) fn warm_up(&self, drawn: &DrawnTraffic) -> u64 {
         let usual = match drawn.arrivals {
             _ if self.is_traced() => 0,
             Arrivals::Clients(clients) => clients.saturating_mul(self.turns() as u64).min(drawn.requests / 2),
@@ -396,7 +431,7 @@ impl MeasuredTimes {
 }
 
 /// The requests that figures count.
-struct Measured {
+pub(super) struct Measured {
     warm_up: u64,
     times: MeasuredTimes,
     /// Of those that arrived while a replica that had failed was starting again, and of the others.
@@ -410,7 +445,7 @@ struct Measured {
 }
 
 impl Measured {
-    fn of(warm_up: u64) -> Measured {
+    pub(super) fn of(warm_up: u64) -> Measured {
         Measured {
             warm_up,
             times: MeasuredTimes::default(),
@@ -424,7 +459,7 @@ impl Measured {
         }
     }
 
-    fn count(&mut self, one: &RequestRecord) {
+    pub(super) fn count(&mut self, one: &RequestRecord) {
         if one.id < self.warm_up {
             return;
         }
@@ -444,7 +479,8 @@ impl Measured {
     }
 }
 
-fn report(
+/// The answer, without the figures of devices.
+pub(super) fn report(
     plan: &PricedPlan,
     (settings, traffic): (&DeploymentSettings, TrafficReport),
     (totals, measured): (&RunTotals, Measured),
@@ -493,5 +529,10 @@ fn report(
         slowest: measured.slowest.iter().map(SlowRequest::of).collect(),
         timeline: totals.timeline.points().to_vec(),
         operation: None,
+        utilization: vec![],
+        energy: None,
+        cost: None,
+        intervals: None,
+        records: None,
     }
 }

@@ -2,6 +2,7 @@
 
 use super::operation::operation;
 use super::page::{BOLD, heading, indent, paragraph, styled};
+use super::simulated_figures::{devices, intervals};
 use crate::report::number::{count, digits, percent, time};
 use crate::report::simulate::{LatencyRow, SimulateReport, SimulatedPool, SlowRequest};
 use crate::report::table::table;
@@ -74,6 +75,8 @@ pub fn simulate(report: &SimulateReport, detail: bool) -> String {
         count(report.steps, "step")
     );
     text.push_str(&paragraph(&cache));
+    text.push_str(&devices(report));
+    text.push_str(&intervals(report.intervals.as_ref()));
     if let Some(of) = &report.operation {
         text.push_str(&operation(of));
     }
