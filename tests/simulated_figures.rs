@@ -2,7 +2,7 @@
 //! repeat their run, and intervals are those of the prediction.
 
 use mantile::report::result::{EstimateResult, Quantiles};
-use mantile::report::simulate::SimulateReport;
+use mantile::report::simulate::{SimulateReport, csv};
 use mantile::report::simulated_figures::LatencyIntervals;
 use mantile::report::simulated_records::{MOST_RECORDS, RecordFormat, SimulatedRequest};
 use mantile::request::UNCONTROLLED;
@@ -304,14 +304,8 @@ fn ends<'a>(
     row: &'a LatencyIntervals,
 ) -> impl Iterator<Item = (f64, Quantiles)> + 'a {
     let plain = report.latencies.iter().find(|one| one.metric == row.metric).unwrap();
-    let both = [
-        (plain.mean_ms, row.mean_ms),
-        (plain.p50_ms, row.p50_ms),
-        (plain.p90_ms, row.p90_ms),
-        (plain.p95_ms, row.p95_ms),
-        (plain.p99_ms, row.p99_ms),
-    ];
-    both.into_iter().map(|(plain, drawn)| (plain.unwrap(), drawn.unwrap()))
+    let both = plain.values().into_iter().zip(row.values());
+    both.map(|(plain, drawn)| (plain.unwrap(), drawn.unwrap()))
 }
 
 #[test]
@@ -323,6 +317,11 @@ fn draws_change_no_other_figure_and_their_intervals_contain_it() {
     let intervals = drawn.intervals.take().unwrap();
     assert_eq!(json!(drawn), json!(plain));
     assert_eq!((intervals.draws, intervals.latencies.len()), (40, 5));
+    // As rows, three values for one.
+    let width = |report: &SimulateReport| csv(report).lines().next().unwrap().split(',').count();
+    let whole = SimulateReport { intervals: Some(intervals.clone()), ..plain.clone() };
+    assert_eq!([&plain, &whole].map(width), [6, 16]);
+    assert!(csv(&whole).lines().all(|line| line.split(',').count() == 16));
     for row in &intervals.latencies {
         for (value, Quantiles { p10, p50, p90 }) in ends(&plain, row) {
             assert!(p10 < value && value < p90 && p10 < p50 && p50 < p90, "{}: {value}", row.metric);

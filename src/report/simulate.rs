@@ -4,8 +4,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::operation::OperationReport;
+use super::result::Quantiles;
 use super::sheet;
-use super::simulated_figures::{PoolUtilization, SimulatedCost, SimulatedEnergy, SimulatedIntervals};
+use super::simulated_figures::{
+    LatencyIntervals, PoolUtilization, SimulatedCost, SimulatedEnergy, SimulatedIntervals,
+};
 use super::simulated_records::KeptRequests;
 use crate::spec::percentile::Percentile;
 use crate::spec::role::Role;
@@ -143,6 +146,11 @@ impl LatencyRow {
         }
     }
 
+    /// Its values: the mean, p50, p90, p95, p99.
+    pub fn values(&self) -> [Option<f64>; 5] {
+        [self.mean_ms, self.p50_ms, self.p90_ms, self.p95_ms, self.p99_ms]
+    }
+
     /// The row of `values`, in seconds.
     pub fn of(metric: &str, values: &Distribution) -> LatencyRow {
         let part = |part| values.percentile(part).map(|seconds| seconds * 1e3);
@@ -210,14 +218,26 @@ impl SlowRequest {
     }
 }
 
-/// One row for each latency.
+/// One row for each latency; with intervals, their ends follow each value.
 pub fn csv(report: &SimulateReport) -> String {
-    let header = ["metric", "mean_ms", "p50_ms", "p90_ms", "p95_ms", "p99_ms"];
     let cell = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
-    let row = |one: &LatencyRow| {
-        let LatencyRow { metric, mean_ms, p50_ms, p90_ms, p95_ms, p99_ms } = one;
-        let times = [mean_ms, p50_ms, p90_ms, p95_ms, p99_ms].map(|time| cell(*time));
-        std::iter::once(metric.clone()).chain(times).collect::<Vec<_>>()
+    let drawn = report.intervals.as_ref().map(|found| &found.latencies);
+    let times = ["mean_ms", "p50_ms", "p90_ms", "p95_ms", "p99_ms"];
+    let header = times.iter().flat_map(|name| match drawn {
+        None => vec![(*name).to_owned()],
+        Some(_) => vec![(*name).to_owned(), format!("{name}_p10"), format!("{name}_p90")],
+    });
+    let header: Vec<String> = std::iter::once("metric".to_owned()).chain(header).collect();
+    let row = |(at, one): (usize, &LatencyRow)| {
+        let ends = drawn.map(|drawn| drawn.get(at).map_or([None; 5], LatencyIntervals::values));
+        let cells = one.values().into_iter().enumerate().flat_map(|(place, value)| match &ends {
+            None => vec![cell(value)],
+            Some(ends) => {
+                let of = |end: fn(&Quantiles) -> f64| cell(ends[place].as_ref().map(end));
+                vec![cell(value), of(|ends| ends.p10), of(|ends| ends.p90)]
+            }
+        });
+        std::iter::once(one.metric.clone()).chain(cells).collect::<Vec<_>>()
     };
-    sheet::csv(header, report.latencies.iter().map(row))
+    sheet::csv(header.iter().map(String::as_str), report.latencies.iter().enumerate().map(row))
 }

@@ -84,6 +84,13 @@ pub struct LatencyIntervals {
     pub p99_ms: Option<Quantiles>,
 }
 
+impl LatencyIntervals {
+    /// Those of the mean, of p50, p90, p95 and p99.
+    pub fn values(&self) -> [Option<Quantiles>; 5] {
+        [self.mean_ms, self.p50_ms, self.p90_ms, self.p95_ms, self.p99_ms]
+    }
+}
+
 impl Quantiles {
     /// Those of draws: each is the value that its share of the draws does not exceed; `None` of nothing.
     pub fn of_draws(mut values: Vec<f64>) -> Option<Quantiles> {

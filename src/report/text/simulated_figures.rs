@@ -53,11 +53,11 @@ fn utilization(pool: &PoolUtilization) -> String {
 pub fn intervals(found: Option<&SimulatedIntervals>) -> String {
     let Some(found) = found else { return String::new() };
     let rest = format!("p10 to p90 of {} with the errors of the prediction", count(found.draws, "run"));
-    let cell = |one: &Option<Quantiles>| {
+    let cell = |one: Option<Quantiles>| {
         one.map_or_else(String::new, |one| format!("{} to {}", time(one.p10), time(one.p90)))
     };
     let row = |one: &LatencyIntervals| {
-        let times = [&one.mean_ms, &one.p50_ms, &one.p90_ms, &one.p95_ms, &one.p99_ms].map(cell);
+        let times = one.values().map(cell);
         std::iter::once(one.metric.to_uppercase()).chain(times).collect::<Vec<_>>()
     };
     let rows = found.latencies.iter().map(row);
