@@ -41,6 +41,7 @@ pub mod request_limits;
 #[cfg(feature = "serve")]
 pub mod serve;
 pub mod simulate;
+pub mod simulated_records;
 #[cfg(feature = "site")]
 pub mod site;
 pub mod static_batch;

@@ -41,6 +41,7 @@ pub mod runtime_id;
 pub mod session_trace;
 pub mod shipped;
 mod speculation;
+pub mod streamed_file;
 pub mod traffic_trace;
 pub mod unknown_keys;
 pub mod used_files;

@@ -18,6 +18,7 @@ pub mod outcome;
 pub mod radix_tree;
 pub mod replica;
 pub mod replica_state;
+pub mod replica_use;
 pub mod router;
 pub mod run;
 pub mod run_totals;

@@ -73,6 +73,7 @@ mod sampled_replicas;
 mod saved;
 mod schedulers;
 mod sessions;
+mod simulated_figures;
 mod simulated_sweep;
 mod sizing;
 mod static_batch;

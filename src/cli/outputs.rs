@@ -8,8 +8,8 @@ use crate::spec::error::Error;
 use crate::store::file;
 
 /// Flags that name a file or a folder to write, by their ids.
-const FLAGS: [&str; 8] =
-    ["bundle", "emit", "out", "pareto_out", "plot", "residuals", "save_scenario", "trace"];
+const FLAGS: [&str; 9] =
+    ["bundle", "emit", "out", "pareto_out", "plot", "records", "residuals", "save_scenario", "trace"];
 
 pub type Output = (String, PathBuf);
 

@@ -6,13 +6,16 @@ use super::estimate::PlannedArgs;
 use super::fleet::traced_in;
 use super::output::OutputArgs;
 use super::plot::PlotArgs;
+use super::simulated_records::RecordArgs;
 use super::{CliError, ExitStatus};
+use crate::report::simulated_records::SimulatedRequest;
 use crate::report::svg::simulate::simulate_picture;
 use crate::request::UNCONTROLLED;
-use crate::request::simulate::{SimulateRequest, SimulatedTraffic, simulate};
+use crate::request::simulate::{SimulateRequest, SimulatedTraffic, simulated};
 use crate::request::simulated_capacity::CapacityTarget;
 use crate::request::simulated_operation::SimulatedOperation;
 use crate::spec::error::Error;
+use crate::spec::limits::{DRAWS, whole};
 use crate::store::catalog::Catalog;
 use crate::store::file::{self, FileSizeLimit};
 use crate::store::session_trace::read_sessions;
@@ -33,6 +36,8 @@ With --find, runs bracket and then bisect a limit to 1 %, on the same requests: 
 most clients, or the fewest replicas with which --percentile of the requests (90 % by default) are within all SLOs. The \
 other figures are those of the run at the value found.
 
+--records has one row for each request, and --trace sends them again. With --draws, every figure has an interval.
+
 Examples:
   mantile-opt simulate --model Llama-3.1-8B --hardware 1xh100 --tp 1 --rate 10
   mantile-opt simulate --model Llama-3.1-8B --hardware 1xh100 --tp 1 --concurrency 64
@@ -40,7 +45,8 @@ Examples:
   mantile-opt simulate --model Qwen3-14B --hardware 1xh100 --tp 1 --concurrency 16 --turns 10 --turn-isl 1500
   mantile-opt simulate --model Qwen3-14B --hardware 2xh100 --tp 1 --rate 12 --fault-at 60 --startup-time 90
   mantile-opt simulate --model Qwen3-14B --hardware 1xh100 --tp 1 --rate 12 --autoscale requests --autoscale-target 32 --max-replicas 4 --startup-time 90
-  mantile-opt simulate --model Llama-3.1-8B --hardware 1xh100 --tp 1 --ttft 500ms --tpot 25ms --find rate";
+  mantile-opt simulate --model Llama-3.1-8B --hardware 1xh100 --tp 1 --ttft 500ms --tpot 25ms --find rate
+  mantile-opt simulate --model Qwen3-14B --hardware 1xh100 --tp 1 --rate 8 --draws 50 --records requests.csv";
 
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(after_long_help = AFTER)]
@@ -60,6 +66,11 @@ pub struct Simulate {
     /// Show the slowest requests, and why they were
     #[arg(long, help_heading = "Output")]
     pub detail: bool,
+    /// Run the same traffic again this often, with step times as uncertain as the prediction, for p10 to p90 of the figures [default: 0]
+    #[arg(long, value_name = "N", value_parser = whole(&DRAWS), allow_negative_numbers = true, help_heading = "Output")]
+    pub draws: Option<u64>,
+    #[command(flatten)]
+    pub records: RecordArgs,
     #[command(flatten)]
     pub plot: PlotArgs,
     #[command(flatten)]
@@ -71,7 +82,13 @@ impl Simulate {
         self.plot.check()?;
         let request = self.request()?;
         self.planned.problem.save(catalog, &request.scenario)?;
-        let report = simulate(catalog, &request, &UNCONTROLLED)?;
+        let mut records = self.records.begun()?;
+        let mut write = records.as_mut().map(|records| move |one: &SimulatedRequest| records.add(one));
+        let each = write.as_mut().map(|write| write as &mut dyn FnMut(&SimulatedRequest));
+        let report = simulated(catalog, &request, each, &UNCONTROLLED)?;
+        if let Some(records) = records {
+            records.finish()?;
+        }
         self.plot.write(|| simulate_picture(&report))?;
         self.output.answer(&report, self.detail)?;
         Ok(ExitStatus::Success)
@@ -80,7 +97,8 @@ impl Simulate {
     pub fn request(&self) -> Result<SimulateRequest, Error> {
         let traffic = with_trace(&self.traffic, self.trace.as_deref())?;
         let operation = self.operation.clone();
-        Ok(SimulateRequest { scenario: self.planned.scenario()?, traffic, operation, find: self.find })
+        let (scenario, find, draws) = (self.planned.scenario()?, self.find, self.draws);
+        Ok(SimulateRequest { scenario, traffic, operation, find, draws, records: false })
     }
 }
 

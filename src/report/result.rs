@@ -214,7 +214,7 @@ impl ContextBound {
 }
 
 /// Quantiles of a prediction: p10 to p90 is its 80 % interval.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Quantiles {
     /// 10th percentile.
     pub p10: f64,

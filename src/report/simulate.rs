@@ -6,8 +6,13 @@ use serde::{Deserialize, Serialize};
 use super::capacity::CapacityReport;
 use super::checked::SimulatedCheck;
 use super::operation::OperationReport;
+use super::result::Quantiles;
 use super::sampled_replicas::SampledReplicas;
 use super::sheet;
+use super::simulated_figures::{
+    LatencyIntervals, PoolUtilization, SimulatedCost, SimulatedEnergy, SimulatedIntervals,
+};
+use super::simulated_records::KeptRequests;
 use crate::spec::percentile::Percentile;
 use crate::spec::role::Role;
 use crate::spec::scenario::Scenario;
@@ -67,6 +72,21 @@ pub struct SimulateReport {
     /// The limit that was searched for; the other figures are of the run at the value found. Absent without a search.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub found: Option<CapacityReport>,
+    /// How far the replicas were used, by pool in their order.
+    #[serde(default)]
+    pub utilization: Vec<PoolUtilization>,
+    /// Energy of the run; null where the power of the devices is unknown.
+    #[serde(default)]
+    pub energy: Option<SimulatedEnergy>,
+    /// Devices held, and their cost.
+    #[serde(default)]
+    pub cost: Option<SimulatedCost>,
+    /// Intervals of the figures; absent without `draws`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub intervals: Option<SimulatedIntervals>,
+    /// One record for each of the first requests; absent unless requested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub records: Option<KeptRequests>,
 }
 
 /// Equal replicas.
@@ -136,6 +156,11 @@ impl LatencyRow {
             Percentile::P95 => self.p95_ms,
             Percentile::P99 => self.p99_ms,
         }
+    }
+
+    /// Its values: the mean, p50, p90, p95, p99.
+    pub fn values(&self) -> [Option<f64>; 5] {
+        [self.mean_ms, self.p50_ms, self.p90_ms, self.p95_ms, self.p99_ms]
     }
 
     /// The row of `values`, in seconds.
@@ -209,19 +234,29 @@ impl SlowRequest {
 const TIMES: [&str; 5] = ["mean_ms", "p50_ms", "p90_ms", "p95_ms", "p99_ms"];
 const ERRORS: [&str; 5] = ["mean_error_ms", "p50_error_ms", "p90_error_ms", "p95_error_ms", "p99_error_ms"];
 
-/// One row for each latency, with standard errors where a sample of the replicas was simulated.
+/// One row for each latency; with intervals, their ends follow each value, and where a sample of the replicas was
+/// simulated, the standard errors follow all of them.
 pub fn csv(report: &SimulateReport) -> String {
-    let cells = |one: &LatencyRow| {
-        let LatencyRow { metric: _, mean_ms, p50_ms, p90_ms, p95_ms, p99_ms } = one;
-        [mean_ms, p50_ms, p90_ms, p95_ms, p99_ms]
-            .map(|time| time.map_or_else(String::new, |value| value.to_string()))
-    };
-    let row = |one: &LatencyRow| {
+    let cell = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
+    let drawn = report.intervals.as_ref().map(|found| &found.latencies);
+    let header = TIMES.iter().flat_map(|name| match drawn {
+        None => vec![(*name).to_owned()],
+        Some(_) => vec![(*name).to_owned(), format!("{name}_p10"), format!("{name}_p90")],
+    });
+    let errors = report.sample.iter().flat_map(|_| ERRORS.map(str::to_owned));
+    let header: Vec<String> = std::iter::once("metric".to_owned()).chain(header).chain(errors).collect();
+    let row = |(at, one): (usize, &LatencyRow)| {
+        let ends = drawn.map(|drawn| drawn.get(at).map_or([None; 5], LatencyIntervals::values));
+        let cells = one.values().into_iter().enumerate().flat_map(|(place, value)| match &ends {
+            None => vec![cell(value)],
+            Some(ends) => {
+                let of = |end: fn(&Quantiles) -> f64| cell(ends[place].as_ref().map(end));
+                vec![cell(value), of(|ends| ends.p10), of(|ends| ends.p90)]
+            }
+        });
         let errors = report.sample.as_ref().and_then(|sample| sample.errors.latency(&one.metric));
-        let errors = errors.into_iter().flat_map(cells);
-        std::iter::once(one.metric.clone()).chain(cells(one)).chain(errors).collect::<Vec<_>>()
+        let errors = errors.into_iter().flat_map(|errors| errors.values().map(cell));
+        std::iter::once(one.metric.clone()).chain(cells).chain(errors).collect::<Vec<_>>()
     };
-    let errors = report.sample.iter().flat_map(|_| ERRORS);
-    let header: Vec<&str> = std::iter::once("metric").chain(TIMES).chain(errors).collect();
-    sheet::csv(header, report.latencies.iter().map(row))
+    sheet::csv(header.iter().map(String::as_str), report.latencies.iter().enumerate().map(row))
 }

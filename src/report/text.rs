@@ -24,6 +24,7 @@ pub mod recommend;
 mod sampled_replicas;
 pub mod screen;
 pub mod simulate;
+pub mod simulated_figures;
 pub mod static_batch;
 pub mod time;
 pub mod verify;

@@ -21,6 +21,7 @@ use crate::serving::iteration::{DecodeLoad, decode, offloaded, prefill_among, re
 use crate::serving::step::StepTime;
 use crate::serving::terms::{Lengths, WorkloadTerms};
 use crate::spec::error::Error;
+use crate::spec::nearness::Interval;
 use crate::spec::objective::LatencyLimits;
 use crate::spec::offload::Offload;
 use crate::spec::role::Role;
@@ -55,6 +56,8 @@ pub struct PricedPlan {
     /// Its pools, the steps of each on its own.
     clocks: PlanClock,
     limits: LatencyLimits,
+    /// Measured over predicted latencies.
+    interval: Option<Interval>,
     lengths: Lengths,
     prefill: Instance,
     offload: Offload,
@@ -128,6 +131,9 @@ impl PricedPlan {
             clients: problem.traffic.requests().unwrap_or(clients),
             caches_prefixes: resolved.runtime.memory.shared_prefixes.is_some(),
             limits: problem.limits,
+            interval: problem.formats[candidate.formats]
+                .interval(candidate.is_disaggregated(), candidate.requests_per_rank())
+                .cloned(),
             lengths: problem.workload.lengths,
             notation: found.candidate.notation.clone(),
             kv_tokens: cache_tokens((&instances[decode], Phase::Decode), &machine, streamed)
@@ -160,6 +166,11 @@ impl PricedPlan {
     /// Its replicas, or workers of all roles.
     pub(crate) fn replicas(&self) -> u64 {
         self.pools.iter().map(|(_, replicas, _)| replicas).sum()
+    }
+
+    /// Measured over predicted latencies of the plan.
+    pub(crate) fn interval(&self) -> Option<&Interval> {
+        self.interval.as_ref()
     }
 
     /// The replicas with their schedulers, whose requests `router` spreads over them.

@@ -10,7 +10,10 @@ use super::estimate::{EstimateRequest, estimate};
 use super::optimize::{OptimizeRequest, at, optimize_under};
 use super::priced_plan::PricedPlan;
 use super::simulated_capacity::{CapacityTarget, found};
+use super::simulated_draws::intervals;
+use super::simulated_figures::{cost, energy, utilization};
 use super::simulated_operation::SimulatedOperation;
+use super::simulated_run::{PreparedRun, RecordSink};
 use super::traced_traffic::{arrivals, sessions};
 use crate::report::checked::SimulatedCheck;
 use crate::report::operation::{FaultReport, OperationReport, ScalingReport};
@@ -18,12 +21,16 @@ use crate::report::result::{MetricsReport, ReportedDeployment};
 use crate::report::simulate::{
     LatencyRow, ServedFigures, SimulateReport, SimulatedPool, SlowRequest, TrafficReport,
 };
+use crate::report::simulated_figures::SimulatedCost;
+use crate::report::simulated_records::{KeptRequests, SimulatedRequest};
+use crate::search::metered_clock::MeteredClock;
 use crate::search::simulated_pool::tokens;
 use crate::spec::error::Error;
 use crate::spec::fleet::TracedRequest;
 use crate::spec::limits::{
-    ARRIVAL_VARIATION, DISTINCT_PROMPTS, ISL_VARIATION, OSL_VARIATION, SAMPLE_REPLICAS, SEED, SENT, SPEED_UP,
-    THINK_TIME, THINK_TIME_VARIATION, TURN_ISL, TURN_ISL_VARIATION, TURNS, TURNS_VARIATION, WARM_UP,
+    ARRIVAL_VARIATION, DISTINCT_PROMPTS, DRAWS, ISL_VARIATION, OSL_VARIATION, SAMPLE_REPLICAS, SEED, SENT,
+    SPEED_UP, THINK_TIME, THINK_TIME_VARIATION, TURN_ISL, TURN_ISL_VARIATION, TURNS, TURNS_VARIATION,
+    WARM_UP,
 };
 use crate::spec::objective::LatencyLimits;
 use crate::spec::scenario::Scenario;
@@ -31,7 +38,7 @@ use crate::spec::traced_session::TracedSession;
 use crate::store::catalog::Catalog;
 use crate::traffic::outcome::{Distribution, RequestRecord};
 use crate::traffic::router::RoutePolicy;
-use crate::traffic::run::{DeploymentSettings, RunTotals, run};
+use crate::traffic::run::{DeploymentSettings, RunTotals};
 use crate::traffic::session::DrawnSessions;
 use crate::traffic::source::{Arrivals, DrawnTraffic, LengthDistribution, RequestSource, played, replayed};
 use sampled_replicas::{sampled, sampled_part};
@@ -49,6 +56,13 @@ pub struct SimulateRequest {
     /// The quantity whose limit is searched for: the answer is that of the run at the value found.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub find: Option<CapacityTarget>,
+    /// Further runs of the same traffic, with step times as uncertain as the prediction: p10 to p90 of every figure
+    /// [default: 0].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub draws: Option<u64>,
+    /// Whether the answer has one record for each of the first 10,000 requests.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub records: bool,
 }
 
 /// Traffic around the lengths and the load of a scenario.
@@ -140,7 +154,6 @@ pub(super) const SESSIONS_PER_CLIENT: f64 = 2.0;
 pub(super) const DEFAULT_SEED: u64 = 1;
 /// Share of the requests under a rate that warm the servers up.
 const WARM_UP_SHARE: f64 = 0.05;
-pub(super) const SECONDS_OF_AN_HOUR: f64 = 3600.0;
 /// The slowest requests that are explained.
 const SLOWEST: usize = 5;
 
@@ -153,9 +166,30 @@ pub fn simulate(
     request: &SimulateRequest,
     control: &RequestControl,
 ) -> Result<SimulateReport, Error> {
+    if !request.records {
+        return simulated(catalog, request, None, control);
+    }
+    let mut kept = KeptRequests::default();
+    let report = simulated(catalog, request, Some(&mut |one: &SimulatedRequest| kept.keep(one)), control)?;
+    Ok(SimulateReport { records: Some(kept), ..report })
+}
+
+/// Simulates the deployment; `each` gets one record for each counted request, in order of arrival.
+///
+/// # Errors
+/// The request is faulty, or the deployment cannot run.
+pub fn simulated(
+    catalog: &Catalog,
+    request: &SimulateRequest,
+    each: Option<RecordSink>,
+    control: &RequestControl,
+) -> Result<SimulateReport, Error> {
+    if let Some(draws) = request.draws {
+        DRAWS.check_whole("draws", draws)?;
+    }
     match request.find {
-        Some(target) => found(catalog, request, target, control),
-        None => of_plan(catalog, request, request.deployed(catalog, control)?, control),
+        Some(target) => found(catalog, request, target, each, control),
+        None => of_plan(catalog, request, request.deployed(catalog, control)?, each, control),
     }
 }
 
@@ -164,31 +198,30 @@ pub(super) fn of_plan(
     catalog: &Catalog,
     request: &SimulateRequest,
     (planned, plan, settings): (PlannedScenario, PricedPlan, DeploymentSettings),
+    each: Option<RecordSink>,
     control: &RequestControl,
 ) -> Result<SimulateReport, Error> {
     let PlannedScenario { scenario, checked } = planned;
-    if let Some(part) = sampled_part(request, (&scenario, &plan), &settings)? {
+    let draws = request.draws.filter(|draws| *draws > 0);
+    let whole = each.is_some() || draws.is_some();
+    if let Some(part) = sampled_part(request, (&scenario, &plan), &settings, whole)? {
         let report = sampled(catalog, request, (&scenario, &plan, &settings), &part, control)?;
         return Ok(SimulateReport { scenario, checked, ..report });
     }
-    let front_end_s = plan.clock().front_end_s();
-    let traffic = request.traffic.drawn(&scenario, &plan);
-    let mut measured = Measured::of(request.traffic.warm_up(&traffic), plan.limits());
-    let source = request.traffic.source(&traffic, &request.scenario);
-    let source = source.within(plan.window());
-    let stop = || (control.search.stop)();
-    let mut record = |one: &RequestRecord| measured.count(&one.at_client(front_end_s));
-    let totals = run(&settings, source.pausing(front_end_s), plan.clocks(), &mut record, &stop);
+    let (traffic, stop) = (request.traffic.drawn(&scenario, &plan), control.search.stop);
+    let prepared = PreparedRun { request, plan: &plan, settings: &settings, traffic: &traffic, stop };
+    let clock = MeteredClock::of(plan.clocks());
+    let (totals, measured) = prepared.run(&clock, plan.clock().front_end_s(), each);
     let formulas = formulas(catalog, &scenario, &totals, control)?;
-    let operation = if request.operation.is_plain() {
-        None
-    } else {
-        let priced = match &formulas {
-            Some(found) => found.clone(),
-            None => estimate(catalog, &EstimateRequest::of(plan.scenario.clone()), control)?.candidate,
-        };
-        Some(operation_report(&settings, &totals, &measured, (&priced, plan.replicas())))
+    let cost = match formulas.as_ref().filter(|found| found.metrics.is_some()) {
+        Some(priced) => cost(&totals, priced, plan.replicas()),
+        None => {
+            let priced = estimate(catalog, &EstimateRequest::of(plan.scenario.clone()), control)?;
+            cost(&totals, &priced.candidate, plan.replicas())
+        }
     };
+    let operation =
+        (!request.operation.is_plain()).then(|| operation_report(&settings, &totals, &measured, &cost));
     // The formulas have requests of the stated lengths: those of a session are longer.
     let closed_form = formulas.and_then(|found| found.metrics);
     let sent = if request.traffic.is_traced() {
@@ -198,7 +231,16 @@ pub(super) fn of_plan(
     };
     let load = sent_traffic(request.traffic.load(&traffic, &request.scenario), sent, &totals, &measured);
     let report = report(&plan, (&settings, load), (&totals, measured), closed_form.as_ref());
-    Ok(SimulateReport { operation, scenario, checked, ..report })
+    Ok(SimulateReport {
+        scenario,
+        checked,
+        operation,
+        utilization: utilization(&plan, (&settings, &totals), &clock),
+        energy: energy(&plan, &totals, &clock),
+        cost: Some(cost),
+        intervals: draws.map(|draws| intervals(prepared, draws, control)).transpose()?,
+        ..report
+    })
 }
 
 /// The deployment by the formulas of `estimate`, whose requests are on their own.
@@ -233,18 +275,13 @@ fn sent_traffic(
     }
 }
 
-/// The figures of clients that give up, faults and scaling. `priced` has the devices of the `planned` replicas and their
-/// price.
+/// The figures of clients that give up, faults and scaling.
 fn operation_report(
     settings: &DeploymentSettings,
     totals: &RunTotals,
     measured: &Measured,
-    (priced, planned): (&ReportedDeployment, u64),
+    cost: &SimulatedCost,
 ) -> OperationReport {
-    let devices_of_each = priced.devices as f64 / planned.max(1) as f64;
-    let device_hours = totals.replica_seconds * devices_of_each / SECONDS_OF_AN_HOUR;
-    let usd_per_hour = priced.metrics.as_ref().and_then(|metrics| metrics.usd_per_hour);
-    let usd = usd_per_hour.map(|usd| usd / priced.devices as f64 * device_hours);
     let of = &settings.operation;
     OperationReport {
         aborted: totals.aborted,
@@ -260,9 +297,9 @@ fn operation_report(
         }),
         scaling: of.scaler.as_ref().map(ScalingReport::of),
         mean_replicas: totals.replica_seconds / totals.lasted_s.max(f64::MIN_POSITIVE),
-        device_hours,
-        usd,
-        usd_per_mtok: usd.map(|usd| usd / (totals.output_tokens.max(1) as f64 / 1e6)),
+        device_hours: cost.device_hours,
+        usd: cost.usd,
+        usd_per_mtok: cost.usd_per_mtok,
     }
 }
 
@@ -456,6 +493,7 @@ impl SimulatedTraffic {
         }
     }
 
+    /// Requests at the start that no figure counts.
     pub(super) fn warm_up(&self, drawn: &DrawnTraffic) -> u64 {
         let usual = match drawn.arrivals {
             _ if self.is_traced() => 0,
@@ -492,7 +530,7 @@ impl MeasuredTimes {
 }
 
 /// The requests that figures count.
-struct Measured {
+pub(super) struct Measured {
     warm_up: u64,
     times: MeasuredTimes,
     /// Of those that arrived while a replica that had failed was starting again, and of the others.
@@ -507,7 +545,7 @@ struct Measured {
 }
 
 impl Measured {
-    fn of(warm_up: u64, limits: LatencyLimits) -> Measured {
+    pub(super) fn of(warm_up: u64, limits: LatencyLimits) -> Measured {
         Measured {
             warm_up,
             limits,
@@ -522,7 +560,7 @@ impl Measured {
         }
     }
 
-    fn count(&mut self, one: &RequestRecord) {
+    pub(super) fn count(&mut self, one: &RequestRecord) {
         if one.id < self.warm_up {
             return;
         }
@@ -542,7 +580,8 @@ impl Measured {
     }
 }
 
-fn report(
+/// The answer, without the figures of devices.
+pub(super) fn report(
     plan: &PricedPlan,
     (settings, traffic): (&DeploymentSettings, TrafficReport),
     (totals, measured): (&RunTotals, Measured),
@@ -588,5 +627,10 @@ fn report(
         checked: None,
         sample: None,
         found: None,
+        utilization: vec![],
+        energy: None,
+        cost: None,
+        intervals: None,
+        records: None,
     }
 }

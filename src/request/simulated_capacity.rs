@@ -7,9 +7,10 @@ use super::RequestControl;
 use super::estimate::{EstimateRequest, estimate};
 use super::priced_plan::PricedPlan;
 use super::simulate::{
-    PlannedScenario, REQUESTS_PER_CLIENT, REQUESTS_SENT, SECONDS_OF_AN_HOUR, SESSIONS_PER_CLIENT,
-    SimulateRequest, of_plan,
+    PlannedScenario, REQUESTS_PER_CLIENT, REQUESTS_SENT, SESSIONS_PER_CLIENT, SimulateRequest, of_plan,
 };
+use super::simulated_figures::SECONDS_OF_AN_HOUR;
+use super::simulated_run::RecordSink;
 use super::traced_traffic::one_by_one;
 use crate::report::capacity::{
     AutoscaledReplicas, CapacityBound, CapacityQuantity, CapacityReport, CapacityRule, CapacityTrial,
@@ -70,6 +71,7 @@ pub(super) fn found(
     catalog: &Catalog,
     request: &SimulateRequest,
     target: CapacityTarget,
+    each: Option<RecordSink>,
     control: &RequestControl,
 ) -> Result<SimulateReport, Error> {
     let quantity = quantity(request, target)?;
@@ -106,7 +108,7 @@ pub(super) fn found(
         trials: search.reported(rules[0]),
         bounds,
     };
-    let report = search.shown(catalog, shown, control)?;
+    let report = search.shown(catalog, shown, each, control)?;
     Ok(SimulateReport { found: Some(capacity), checked, ..report })
 }
 
@@ -421,7 +423,13 @@ impl CapacitySearch<'_> {
     }
 
     /// The answer of `simulate` at this value.
-    fn shown(self, catalog: &Catalog, value: f64, control: &RequestControl) -> Result<SimulateReport, Error> {
+    fn shown(
+        self,
+        catalog: &Catalog,
+        value: f64,
+        each: Option<RecordSink>,
+        control: &RequestControl,
+    ) -> Result<SimulateReport, Error> {
         let requests =
             self.trials.iter().find(|(tried, ..)| *tried == value).map(|(_, requests, _)| *requests);
         let CapacityLoad { mut request, scenario, settings, clients } = self.at(value, None);
@@ -434,7 +442,7 @@ impl CapacitySearch<'_> {
         let mut plan = self.plan;
         plan.clients = clients.unwrap_or(plan.clients);
         let whole = PlannedScenario { scenario, checked: None };
-        let report = of_plan(catalog, &request, (whole, plan, settings), control)?;
+        let report = of_plan(catalog, &request, (whole, plan, settings), each, control)?;
         let closed_form = report.closed_form.filter(|_| planned);
         let notation = match self.quantity {
             CapacityQuantity::Replicas => replicated(&report.notation, unit, value as u64),

@@ -12,7 +12,7 @@ use crate::serving::iteration::offloaded;
 use crate::serving::mixed::{RankLoad, rank_step};
 use crate::serving::residency::{CachedSequences, cache_per_sequence};
 use crate::serving::stage_memory::InstanceMemory;
-use crate::serving::step::StepTime;
+use crate::serving::step::{CostObserver, StepTime};
 use crate::serving::terms::WorkloadTerms;
 use crate::spec::runtime::{SchedulerPolicy, StepPolicy};
 use crate::traffic::draft::DraftSettings;
@@ -199,6 +199,12 @@ impl InstanceClock {
     /// The work and the time of the slowest of `ranks`, the attention ranks of the replica in one step; `None` where none
     /// has work. Steps of equal loads can be timed again on another machine.
     pub fn slowest(&self, ranks: &[StepLoad]) -> Option<(RankLoad<Qty<f64>>, f64)> {
+        let timed = self.loads(ranks).into_iter().map(|load| (load, self.step(&load).1.value()));
+        timed.max_by(|(_, one), (_, other)| one.total_cmp(other))
+    }
+
+    /// The work of each attention rank of the replica in one step that has any.
+    pub fn loads(&self, ranks: &[StepLoad]) -> Vec<RankLoad<Qty<f64>>> {
         let each: Vec<RankSums> = ranks.iter().map(RankSums::of).collect();
         let all = RankSums {
             decoding: each.iter().map(|rank| rank.decoding).sum(),
@@ -206,11 +212,7 @@ impl InstanceClock {
             ..RankSums::default()
         };
         let busy = each.iter().filter(|rank| rank.decoding + rank.prompts > 0.0);
-        let timed = busy.map(|rank| {
-            let load = rank.load(&all);
-            (load, self.step(&load).1.value())
-        });
-        timed.max_by(|(_, one), (_, other)| one.total_cmp(other))
+        busy.map(|rank| rank.load(&all)).collect()
     }
 
     /// Seconds that a request takes from its client to the scheduler: HTTP, and the text made into tokens.
@@ -220,7 +222,16 @@ impl InstanceClock {
 
     /// One step of a rank, and the time until every request of it has its tokens.
     pub fn step(&self, load: &RankLoad<Qty<f64>>) -> (StepTime<Qty<f64>>, Qty<f64>) {
-        let (one, whole) = rank_step(&Plain, &self.instance, load, &self.machine, &mut ());
+        self.observed(load, &mut ())
+    }
+
+    /// The same, whose costs `watch` sees.
+    pub fn observed(
+        &self,
+        load: &RankLoad<Qty<f64>>,
+        watch: &mut impl CostObserver<f64>,
+    ) -> (StepTime<Qty<f64>>, Qty<f64>) {
+        let (one, whole) = rank_step(&Plain, &self.instance, load, &self.machine, watch);
         let read = offloaded(&Plain, &self.instance, one, &self.terms, self.streamed);
         (read, whole + (read.total - one.total))
     }

@@ -4,6 +4,8 @@ use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
+use tempfile::NamedTempFile;
+
 use super::closed_output::check_stdout;
 use super::interrupt;
 use crate::spec::error::Error;
@@ -197,7 +199,7 @@ fn closed(error: &io::Error) -> bool {
 }
 
 /// Whether a path refers to an open file, which has another path or none: `/dev/stdout`, `/dev/fd/3`.
-fn is_open(path: &Path) -> bool {
+pub(super) fn is_open(path: &Path) -> bool {
     ["/dev/stdout", "/dev/stderr", "/dev/fd", "/proc"].iter().any(|open| path.starts_with(open))
 }
 
@@ -205,7 +207,7 @@ fn is_open(path: &Path) -> bool {
 const MOST_LINKS: usize = 40;
 
 /// Target of symbolic links: the target is replaced, not the link.
-fn target(path: &Path) -> io::Result<PathBuf> {
+pub(super) fn target(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..MOST_LINKS {
         if is_open(&path) || !fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.is_symlink()) {
@@ -217,8 +219,8 @@ fn target(path: &Path) -> io::Result<PathBuf> {
     Err(io::Error::other("a ring of symbolic links"))
 }
 
-/// Writes under a random name in the same folder, then renames; `old` is the metadata of the previous file.
-fn replace(path: &Path, bytes: &[u8], old: Option<&fs::Metadata>) -> io::Result<()> {
+/// A file under a random name in the folder of `path`, and the path that it is to be renamed to.
+pub(super) fn fresh_file(path: &Path) -> io::Result<(NamedTempFile, PathBuf)> {
     let name = path.file_name().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut builder = tempfile::Builder::new();
@@ -227,9 +229,13 @@ fn replace(path: &Path, bytes: &[u8], old: Option<&fs::Metadata>) -> io::Result<
     if let Some(permissions) = &fresh {
         builder.permissions(permissions.clone());
     }
-    let mut file = interrupt::making(&builder, folder)?;
+    Ok((interrupt::making(&builder, folder)?, folder.join(name)))
+}
+
+/// Writes under a random name in the same folder, then renames; `old` is the metadata of the previous file.
+fn replace(path: &Path, bytes: &[u8], old: Option<&fs::Metadata>) -> io::Result<()> {
+    let (mut file, target) = fresh_file(path)?;
     let filled = fill(file.as_file_mut(), bytes, old);
-    let target = folder.join(name);
     interrupt::made(|| match filled {
         Ok(()) => file.persist(target).map(|_| ()).map_err(|fault| fault.error),
         // The write has already failed; a leftover file changes nothing.
@@ -260,7 +266,7 @@ fn fresh_permissions() -> Option<Permissions> {
 
 /// Gives a file the owner of the one that it replaces, where permitted.
 #[cfg(unix)]
-fn keep_owner(file: &File, old: &fs::Metadata) {
+pub(super) fn keep_owner(file: &File, old: &fs::Metadata) {
     use std::os::unix::fs::{MetadataExt, fchown};
     let own = file.metadata().map(|now| (now.uid(), now.gid()));
     if own.is_ok_and(|own| own != (old.uid(), old.gid())) {
@@ -270,7 +276,7 @@ fn keep_owner(file: &File, old: &fs::Metadata) {
 }
 
 #[cfg(not(unix))]
-fn keep_owner(_: &File, _: &fs::Metadata) {}
+pub(super) fn keep_owner(_: &File, _: &fs::Metadata) {}
 
 /// An I/O fault in words independent of the system's.
 pub fn spell(error: &io::Error) -> String {

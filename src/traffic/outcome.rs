@@ -89,6 +89,31 @@ impl RequestRecord {
     }
 }
 
+/// How a request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RequestOutcome {
+    Answered,
+    /// No cache holds it, or it got an error in place of an answer.
+    Refused,
+    /// Its client gave it up.
+    GivenUp,
+    /// It was lost in more faults than the router sends it again for.
+    Failed,
+}
+
+impl RequestOutcome {
+    /// Its name in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            RequestOutcome::Answered => "answered",
+            RequestOutcome::Refused => "refused",
+            RequestOutcome::GivenUp => "given_up",
+            RequestOutcome::Failed => "failed",
+        }
+    }
+}
+
 /// The state of a run at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TimelinePoint {

@@ -1,6 +1,7 @@
 //! One replica: the engines of its attention ranks, which take their steps together.
 
 use super::engine::{EngineEvent, EngineRequest, SchedulerEngine, SchedulerSettings};
+use super::replica_use::StepsUse;
 use super::step_load::{StepClock, StepLoad};
 use std::collections::VecDeque;
 
@@ -107,6 +108,23 @@ impl Replica {
         self.current.map(|steps| steps.end_s())
     }
 
+    /// The use of its schedulers and its cache by the current steps, until `time_s` at most; `None` while it is idle.
+    pub fn in_use(&self, time_s: f64) -> Option<StepsUse> {
+        let steps = self.current?;
+        let ended = if steps.end_s() <= time_s { steps.steps } else { steps.step_at(time_s) };
+        let busy = self.loads.iter().filter(|load| !load.is_empty()).count();
+        // Each step after the first adds a token to every request that decodes.
+        let added: u64 = self.loads.iter().map(|load| u64::from(load.decoding) * u64::from(ended - 1)).sum();
+        let used: u64 = self.engines.iter().map(|engine| engine.cache_used()).sum();
+        let all: u64 = self.engines.iter().map(|engine| engine.cache()).sum();
+        let share = |tokens: u64| (tokens as f64 / all.max(1) as f64).min(1.0);
+        Some(StepsUse {
+            lasted_s: steps.end_s().min(time_s) - steps.start_s,
+            busy: busy as f64 / self.loads.len().max(1) as f64,
+            kv_used: [share(used), share(used + added)],
+        })
+    }
+
     /// The attention rank with the fewest requests.
     pub fn emptiest_rank(&self) -> usize {
         let unseen = |rank: usize| self.inbox.iter().filter(|(_, to, _)| *to == rank).count();
@@ -158,13 +176,14 @@ impl Replica {
     pub fn fail(
         &mut self,
         time_s: f64,
-        settings: &SchedulerSettings,
+        (settings, clock): (&SchedulerSettings, &impl StepClock),
         lost: &[(usize, u64)],
         note: &mut impl FnMut(ReplicaEvent),
     ) {
         if let Some(current) = self.current.take() {
             let ended = current.step_at(time_s) - 1;
             if ended > 0 {
+                clock.taken(current.start_s, current.end_of(ended), ended, &self.loads);
                 self.completed(EqualSteps { steps: ended, ..current }, note);
             }
         }

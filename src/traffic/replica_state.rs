@@ -21,8 +21,9 @@ pub struct ReplicaStates {
     lives: Vec<u64>,
     /// When each was added.
     since_s: Vec<f64>,
-    /// Seconds that replicas were held which are absent now.
+    /// Seconds that replicas were held which are absent now, all of them, and each.
     held_s: f64,
+    gone_s: Vec<f64>,
 }
 
 impl ReplicaStates {
@@ -34,6 +35,7 @@ impl ReplicaStates {
             lives: vec![0; all],
             since_s: vec![0.0; all],
             held_s: 0.0,
+            gone_s: vec![0.0; all],
         }
     }
 
@@ -96,6 +98,7 @@ impl ReplicaStates {
     /// A replica is removed.
     pub fn remove(&mut self, replica: usize, time_s: f64) {
         self.held_s += time_s - self.since_s[replica];
+        self.gone_s[replica] += time_s - self.since_s[replica];
         self.states[replica] = ReplicaState::Absent;
     }
 
@@ -120,6 +123,14 @@ impl ReplicaStates {
         let held = held.filter(|(state, _)| **state != ReplicaState::Absent);
         self.held_s + held.map(|(_, since)| time_s - since).sum::<f64>()
     }
+
+    /// Seconds that a replica was held until `time_s`.
+    pub fn held_by_s(&self, replica: usize, time_s: f64) -> f64 {
+        match self.of(replica) {
+            ReplicaState::Absent => self.gone_s[replica],
+            _ => self.gone_s[replica] + time_s - self.since_s[replica],
+        }
+    }
 }
 
 #[cfg(test)]
@@ -140,5 +151,6 @@ mod tests {
         assert!(states.works(2) && !states.serves(2));
         // Two from the start, one from 10 s on, and one for 15 s.
         assert_eq!(states.held_s(100.0), 2.0 * 100.0 + 90.0 + 15.0);
+        assert_eq!([1, 2, 3].map(|at| states.held_by_s(at, 100.0)), [100.0, 90.0, 15.0]);
     }
 }

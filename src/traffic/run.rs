@@ -1,5 +1,6 @@
 //! A run: requests reach replicas, whose steps follow each other until all are answered.
 
+mod sums;
 mod upkeep;
 
 use std::collections::{HashMap, VecDeque};
@@ -8,8 +9,9 @@ use self::upkeep::RunUpkeep;
 use super::engine::{EngineEvent, EngineRequest, SchedulerSettings};
 use super::handover::Handovers;
 use super::operation::OperationSettings;
-use super::outcome::{Distribution, RequestRecord, RunTimeline, TimelinePoint};
+use super::outcome::{Distribution, RequestOutcome, RequestRecord, RunTimeline, TimelinePoint};
 use super::replica::{Replica, ReplicaEvent};
+use super::replica_use::PoolUse;
 use super::router::{RequestRouter, Route, RoutePolicy, RouteTarget};
 use super::source::{RequestSource, SessionCounts};
 use super::step_load::DeploymentClock;
@@ -91,6 +93,8 @@ pub struct RunTotals {
     pub output_tokens: u64,
     /// Sessions of the requests.
     pub sessions: SessionCounts,
+    /// The use of the replicas, by pool.
+    pub uses: Vec<PoolUse>,
     /// Times between the tokens of a request.
     pub itl: Distribution,
     pub timeline: RunTimeline,
@@ -127,7 +131,9 @@ enum RunEvent {
     Placed(usize, u64),
     Answered(RequestRecord),
     /// It got an error.
-    Failed(u64, f64),
+    Failed(RequestRecord, f64),
+    /// It has ended without an answer, and its source knows.
+    Unanswered(RequestRecord, RequestOutcome),
 }
 
 /// The requests of a run that are not answered, and its totals.
@@ -187,6 +193,8 @@ pub enum NextEvent {
 pub trait RunListener {
     /// A request was answered.
     fn answered(&mut self, record: &RequestRecord);
+    /// A request ended without an answer.
+    fn unanswered(&mut self, _record: &RequestRecord, _outcome: RequestOutcome) {}
     /// A request has this many tokens of its output; of a run that is streamed.
     fn has_tokens(&mut self, _id: u64, _tokens: u32) {}
 }
@@ -201,21 +209,29 @@ impl<F: FnMut(&RequestRecord)> RunListener for F {
 /// early.
 pub fn run(
     settings: &DeploymentSettings,
-    mut source: RequestSource,
+    source: RequestSource,
     clocks: &impl DeploymentClock,
     record: &mut impl FnMut(&RequestRecord),
     stop: &impl Fn() -> bool,
 ) -> RunTotals {
+    run_heard(settings, source, clocks, record, stop)
+}
+
+/// The same, whose listener also hears of requests without an answer.
+pub fn run_heard(
+    settings: &DeploymentSettings,
+    mut source: RequestSource,
+    clocks: &impl DeploymentClock,
+    listener: &mut impl RunListener,
+    stop: &impl Fn() -> bool,
+) -> RunTotals {
     let mut run = TrafficRun::new(settings, clocks);
-    while let Some(event) = run.advance(&mut source, f64::INFINITY, record) {
+    while let Some(event) = run.advance(&mut source, f64::INFINITY, listener) {
         if matches!(event, NextEvent::Step(_)) && stop() {
             break;
         }
     }
-    run.ledger.totals.sessions = source.counts();
-    run.ledger.totals.lasted_s = run.upkeep.now_s;
-    run.ledger.totals.replica_seconds = run.upkeep.states.held_s(run.upkeep.now_s);
-    run.ledger.totals
+    run.ended(&source)
 }
 
 impl<'a, C: DeploymentClock> TrafficRun<'a, C> {
@@ -247,7 +263,10 @@ impl<'a, C: DeploymentClock> TrafficRun<'a, C> {
             ledger: RunLedger {
                 running: HashMap::new(),
                 leaving: HashMap::new(),
-                totals: RunTotals::default(),
+                totals: RunTotals {
+                    uses: vec![PoolUse::default(); settings.pools.len()],
+                    ..RunTotals::default()
+                },
                 router: RequestRouter::new(settings.router, settings.seed, ranks()),
                 events: vec![],
             },
@@ -359,6 +378,8 @@ impl<'a, C: DeploymentClock> TrafficRun<'a, C> {
         let Some(&first) = able.first() else {
             self.ledger.totals.refused += 1;
             source.refused(request.id, time_s);
+            let record = RequestRecord::arrived(&request, time_s);
+            self.ledger.events.push(RunEvent::Unanswered(record, RequestOutcome::Refused));
             return;
         };
         // Of requests that share nothing, none is kept in mind: their number is not limited.
@@ -417,6 +438,7 @@ impl<'a, C: DeploymentClock> TrafficRun<'a, C> {
     }
 
     fn step(&mut self, replica: usize) {
+        self.note_use(replica, f64::INFINITY);
         let (ledger, clock) = (&mut self.ledger, self.clocks.of(self.pools[replica]));
         self.replicas[replica].step(clock, &mut |event| ledger.note(event));
     }
@@ -438,11 +460,13 @@ impl<'a, C: DeploymentClock> TrafficRun<'a, C> {
                     listener.answered(&one);
                     self.send_waiting(one.last_token_s);
                 }
-                RunEvent::Failed(id, time_s) => {
+                RunEvent::Failed(one, time_s) => {
                     self.ledger.totals.refused += 1;
-                    source.refused(id, time_s);
+                    source.refused(one.id, time_s);
+                    listener.unanswered(&one, RequestOutcome::Refused);
                     self.send_waiting(time_s);
                 }
+                RunEvent::Unanswered(one, outcome) => listener.unanswered(&one, outcome),
             }
         }
         self.ledger.events = events;
@@ -636,7 +660,7 @@ impl RunLedger {
     fn failed(&mut self, id: u64, time_s: f64) {
         let Some(mut one) = self.running.remove(&id) else { return };
         self.router.left(&mut one.route);
-        self.events.push(RunEvent::Failed(id, time_s));
+        self.events.push(RunEvent::Failed(one.record, time_s));
     }
 
     /// To a request that was given up, of which its scheduler has not heard.

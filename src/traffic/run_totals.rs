@@ -1,6 +1,7 @@
 //! The totals of several runs at the same time, as those of one.
 
 use super::outcome::{RunTimeline, TimelinePoint};
+use super::replica_use::PoolUse;
 use super::run::RunTotals;
 use super::source::SessionCounts;
 
@@ -42,6 +43,7 @@ impl RunTotals {
             reusable_tokens,
             output_tokens,
             sessions: SessionCounts { started, cut, given_up },
+            uses,
             itl,
             timeline: _,
         } = other;
@@ -70,6 +72,8 @@ impl RunTotals {
         self.sessions.started += started;
         self.sessions.cut += cut;
         self.sessions.given_up += given_up;
+        self.uses.resize(self.uses.len().max(uses.len()), PoolUse::default());
+        self.uses.iter_mut().zip(uses).for_each(|(all, one)| all.with(one));
         self.itl.add_all(itl);
         self
     }

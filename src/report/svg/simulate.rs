@@ -4,6 +4,7 @@ use super::lines::{LinePoint, PlotLine, courses, lines};
 use super::{SvgPanel, SvgPicture, side_by_side};
 use crate::report::capacity::{CapacityReport, CapacityRule, CapacityTrial};
 use crate::report::number::{digits, percent, time};
+use crate::report::result::Quantiles;
 use crate::report::simulate::{LatencyRow, SimulateReport};
 use crate::traffic::outcome::TimelinePoint;
 
@@ -86,11 +87,18 @@ fn throughput(report: &SimulateReport) -> PlotLine {
 
 fn latencies(report: &SimulateReport) -> Vec<PlotLine> {
     let line = |row: &LatencyRow| {
-        let parts = [(50.0, row.p50_ms), (90.0, row.p90_ms), (95.0, row.p95_ms), (99.0, row.p99_ms)];
-        let point = |(x, y): (f64, Option<f64>)| LinePoint {
+        let drawn = report.intervals.as_ref();
+        let drawn = drawn.and_then(|found| found.latencies.iter().find(|one| one.metric == row.metric));
+        let parts = [
+            (50.0, row.p50_ms, drawn.and_then(|one| one.p50_ms)),
+            (90.0, row.p90_ms, drawn.and_then(|one| one.p90_ms)),
+            (95.0, row.p95_ms, drawn.and_then(|one| one.p95_ms)),
+            (99.0, row.p99_ms, drawn.and_then(|one| one.p99_ms)),
+        ];
+        let point = |(x, y, drawn): (f64, Option<f64>, Option<Quantiles>)| LinePoint {
             x,
             y,
-            ends: None,
+            ends: drawn.map(|drawn| (drawn.p10, drawn.p90)),
             title: format!("{} p{x}: {}", row.metric, y.map_or_else(String::new, time)),
         };
         PlotLine { name: row.metric.clone(), points: parts.into_iter().map(point).collect() }

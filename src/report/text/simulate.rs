@@ -5,6 +5,7 @@ use super::checked::checked;
 use super::operation::operation;
 use super::page::{BOLD, heading, indent, paragraph, styled};
 use super::sampled_replicas::sampled_replicas;
+use super::simulated_figures::{devices, intervals};
 use crate::report::number::{count, digits, percent, time};
 use crate::report::simulate::{LatencyRow, SimulateReport, SimulatedPool, SlowRequest};
 use crate::report::table::table;
@@ -80,6 +81,8 @@ pub fn simulate(report: &SimulateReport, detail: bool) -> String {
         count(report.steps, "step")
     );
     text.push_str(&paragraph(&cache));
+    text.push_str(&devices(report));
+    text.push_str(&intervals(report.intervals.as_ref()));
     if let Some(of) = &report.operation {
         text.push_str(&operation(of));
     }

@@ -58,7 +58,7 @@ fn replicas(pools: &[PoolSettings]) -> u64 {
     pools.iter().map(|pool| pool.replicas as u64).sum()
 }
 
-/// The part that is simulated; none where all replicas are.
+/// The part that is simulated; none where all replicas are. `whole` says that the answer needs every request.
 ///
 /// # Errors
 /// A sample is requested, and its figures would not be those of all replicas.
@@ -66,6 +66,7 @@ pub(super) fn sampled_part(
     request: &SimulateRequest,
     (scenario, plan): (&Scenario, &PricedPlan),
     settings: &DeploymentSettings,
+    whole: bool,
 ) -> Result<Option<SampledPart>, Error> {
     let (all, stated) = (replicas(&settings.pools), request.traffic.sample_replicas);
     let is_short =
@@ -74,7 +75,16 @@ pub(super) fn sampled_part(
     if wanted >= all || (stated.is_none() && request.traffic.requests.is_some_and(is_short)) {
         return Ok(None);
     }
-    match part_of(request, (scenario, plan), settings, wanted) {
+    let part = match whole {
+        true => Err(Error::new(
+            "sample_replicas",
+            "records of requests, or draws of errors",
+            "figures alone",
+            "leave `sample_replicas` out: all replicas are simulated then",
+        )),
+        false => part_of(request, (scenario, plan), settings, wanted),
+    };
+    match part {
         Err(_) if stated.is_none() => Ok(None),
         part => part,
     }

@@ -3,8 +3,8 @@
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 
 use super::{
-    DeploymentClock, DeploymentSettings, EngineRequest, LeavingRequest, Replica, RequestInRun, RequestRecord,
-    RequestSource, TrafficRun,
+    DeploymentClock, DeploymentSettings, EngineRequest, LeavingRequest, Replica, RequestInRun,
+    RequestOutcome, RequestRecord, RequestSource, RunEvent, TrafficRun,
 };
 use crate::spec::role::Role;
 use crate::traffic::due::Due;
@@ -169,7 +169,7 @@ impl<C: DeploymentClock> TrafficRun<'_, C> {
     /// A client gives up a request, if it has no answer.
     fn gives_up(&mut self, id: u64, time_s: f64, source: &mut RequestSource) {
         let waited = self.settings.operation.client_timeout_s.unwrap_or(0.0);
-        if let Some(mut one) = self.ledger.running.remove(&id) {
+        let record = if let Some(mut one) = self.ledger.running.remove(&id) {
             self.ledger.router.left(&mut one.route);
             let target = one.route.target;
             let on_its_way = one.receiver.is_some();
@@ -181,21 +181,28 @@ impl<C: DeploymentClock> TrafficRun<'_, C> {
                 let note = &mut |event| ledger.note(event);
                 self.replicas[target.replica].abort(time_s, (target.rank, id), note);
             }
-        } else if let Some(place) = self.upkeep.parked.iter().position(|(request, _)| request.id == id) {
-            self.upkeep.parked.remove(place);
+            one.record
         } else {
-            return;
-        }
+            let place = self.upkeep.parked.iter().position(|(request, _)| request.id == id);
+            let Some((_, record)) = place.and_then(|place| self.upkeep.parked.remove(place)) else { return };
+            record
+        };
         self.ledger.totals.aborted += 1;
         self.ledger.totals.request_seconds += waited;
-        self.unanswered(id, time_s, source);
+        self.unanswered((record, RequestOutcome::GivenUp), time_s, source);
     }
 
     /// A request ends without an answer.
-    fn unanswered(&mut self, id: u64, time_s: f64, source: &mut RequestSource) {
-        self.upkeep.forget(id);
-        self.ledger.totals.unanswered.push(id);
-        source.given_up(id, time_s);
+    fn unanswered(
+        &mut self,
+        (record, outcome): (RequestRecord, RequestOutcome),
+        time_s: f64,
+        source: &mut RequestSource,
+    ) {
+        self.upkeep.forget(record.id);
+        self.ledger.totals.unanswered.push(record.id);
+        source.given_up(record.id, time_s);
+        self.ledger.events.push(RunEvent::Unanswered(record, outcome));
     }
 
     /// A request no longer waits for a worker that decodes, nor keeps memory there.
@@ -226,9 +233,10 @@ impl<C: DeploymentClock> TrafficRun<'_, C> {
         let there = there.chain(leaving).filter(|(_, target)| target.replica == replica);
         let mut there: Vec<_> = there.map(|(id, target)| (target.rank, id)).collect();
         there.sort_unstable();
-        let ledger = &mut self.ledger;
-        let scheduler = &self.settings.pools[self.pools[replica]].scheduler;
-        self.replicas[replica].fail(time_s, scheduler, &there, &mut |event| ledger.note(event));
+        self.note_use(replica, time_s);
+        let (ledger, pool) = (&mut self.ledger, self.pools[replica]);
+        let of = (&self.settings.pools[pool].scheduler, self.clocks.of(pool));
+        self.replicas[replica].fail(time_s, of, &there, &mut |event| ledger.note(event));
         self.ledger.totals.faults += 1;
         if self.upkeep.states.of(replica) == ReplicaState::Draining {
             self.removed(replica, time_s);
@@ -253,7 +261,7 @@ impl<C: DeploymentClock> TrafficRun<'_, C> {
         let Some(request) = self.upkeep.kept.get(&id).filter(|_| again).cloned() else {
             self.ledger.totals.failed += 1;
             self.ledger.totals.request_seconds += time_s - lost.arrived_s;
-            return self.unanswered(id, time_s, source);
+            return self.unanswered((*lost, RequestOutcome::Failed), time_s, source);
         };
         let record = RequestRecord {
             retries: lost.retries + 1,
