@@ -77,6 +77,46 @@ impl BlockChain {
     }
 }
 
+/// The identities of the whole blocks of one request, made when they are needed.
+#[derive(Clone, Debug, Default)]
+pub struct BlockIdentities {
+    size: u32,
+    chain: BlockChain,
+    made: Vec<u64>,
+}
+
+impl BlockIdentities {
+    /// The identity of the block in this place of `runs`, in blocks of `size` tokens; `None` where there is none.
+    pub fn at(&mut self, runs: &[TokenRun], size: u32, place: u32) -> Option<u64> {
+        if self.size != size {
+            (self.size, self.chain) = (size, BlockChain::default());
+            self.made.clear();
+        }
+        while self.made.len() <= place as usize {
+            self.made.push(self.chain.next(runs, size)?);
+        }
+        self.made.get(place as usize).copied()
+    }
+}
+
+/// The number of the first places, of `most`, that are `taken`, where none is that comes after one that is not.
+pub fn leading(most: u32, mut taken: impl FnMut(u32) -> bool) -> u32 {
+    let (mut low, mut high, mut stride) = (0, most, 1);
+    while low < high {
+        let place = low + stride.min(high - low) - 1;
+        if !taken(place) {
+            high = place;
+            break;
+        }
+        (low, stride) = (place + 1, stride.saturating_mul(2));
+    }
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if taken(middle) { low = middle + 1 } else { high = middle }
+    }
+    low
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

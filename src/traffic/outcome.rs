@@ -1,6 +1,6 @@
 //! The results of a run: its requests, one by one and as distributions.
 
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -139,7 +139,9 @@ impl RunTimeline {
 /// Buckets grow by 0.1 %, so that a percentile is right within half of that.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Distribution {
-    buckets: BTreeMap<i32, u64>,
+    /// From the lowest bucket with a value to the highest, and the number of the lowest.
+    buckets: VecDeque<u64>,
+    lowest: i32,
     count: u64,
     sum: f64,
 }
@@ -154,7 +156,18 @@ impl Distribution {
             return;
         }
         let bucket = libm::round(libm::log(value.max(1e-9)) * RESOLUTION) as i32;
-        *self.buckets.entry(bucket).or_default() += times;
+        if self.buckets.is_empty() {
+            self.lowest = bucket;
+        }
+        while bucket < self.lowest {
+            self.buckets.push_front(0);
+            self.lowest -= 1;
+        }
+        let place = (bucket - self.lowest) as usize;
+        if place >= self.buckets.len() {
+            self.buckets.resize(place + 1, 0);
+        }
+        self.buckets[place] += times;
         self.count += times;
         self.sum += value * times as f64;
     }
@@ -173,7 +186,7 @@ impl Distribution {
     pub fn percentile(&self, part: f64) -> Option<f64> {
         let rank = libm::ceil(part * self.count as f64).max(1.0) as u64;
         let mut seen = 0;
-        for (&bucket, &times) in &self.buckets {
+        for (bucket, times) in (self.lowest..).zip(&self.buckets) {
             seen += times;
             if seen >= rank {
                 return Some(libm::exp(f64::from(bucket) / RESOLUTION));

@@ -354,7 +354,11 @@ impl<'a, C: DeploymentClock> TrafficRun<'a, C> {
 
     fn arrival(&mut self, source: &mut RequestSource) {
         let Some(arrival) = source.take() else { return };
-        let (time_s, request) = (arrival.time_s, arrival.request);
+        let (time_s, mut request) = (arrival.time_s, arrival.request);
+        if self.settings.operation.faults.is_some() {
+            // It may be sent again, and find its own tokens.
+            request.shared = u32::MAX;
+        }
         let able = self.open_to(&request);
         let Some(&first) = able.first() else {
             self.ledger.totals.refused += 1;

@@ -122,7 +122,8 @@ impl DrawnTraffic {
             run(mixed(5, distinct), prompt - prefix),
             run(mixed(6, number), output),
         ];
-        EngineRequest::new(number, runs, prompt, output)
+        let shared = if self.distinct_prompts == 0 { prefix } else { prompt };
+        EngineRequest { shared, ..EngineRequest::new(number, runs, prompt, output) }
     }
 
     /// The time from the arrival before to that of this number.
