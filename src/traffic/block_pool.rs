@@ -9,7 +9,7 @@ pub type BlockId = u32;
 
 const NONE: BlockId = BlockId::MAX;
 
-/// Identities of blocks are mixed already.
+/// A hasher of numbers.
 #[derive(Default)]
 pub struct MixedHasher(u64);
 
@@ -20,8 +20,10 @@ impl Hasher for MixedHasher {
     fn write(&mut self, bytes: &[u8]) {
         bytes.iter().for_each(|byte| self.0 = super::content::mixed(self.0, u64::from(*byte)));
     }
+    /// Neighbours are put next to each other, eight at a time: most lookups are of the block after the one before.
     fn write_u64(&mut self, value: u64) {
-        self.0 = value;
+        let low = value & 7;
+        self.0 = (super::content::mixed(0, value >> 3) << 3 | low) ^ low << 57;
     }
 }
 

@@ -74,6 +74,12 @@ impl VllmRequest {
         self.request.prompt + self.generated
     }
 
+    /// Whether its next token is the next of its output, and needs no block; nor does it make one whole.
+    fn is_within_blocks(&self) -> bool {
+        let known = self.known();
+        self.decodes() && !self.ended && known <= self.held && known < self.whole_at
+    }
+
     /// Whether its next token is the next of its output.
     fn decodes(&self) -> bool {
         self.generated > 0 && self.computed + 1 == self.known()
@@ -93,6 +99,7 @@ pub struct VllmEngine {
     running: Vec<VllmSlot>,
     /// The step that was scheduled: requests with their new tokens.
     scheduled: Vec<(VllmSlot, u32)>,
+    /// Its batch.
     load: StepLoad,
     /// Steps until the first of the requests that decode in it has ended.
     ends: u32,
@@ -152,9 +159,16 @@ impl VllmEngine {
     /// Serves running requests in order. Returns the budget that is left, and whether a request was preempted.
     fn schedule_running(&mut self, note: Note<'_>) -> (u32, bool) {
         let (mut budget, mut preempted, mut place) = (self.settings.token_budget, false, 0);
+        let has_draft = self.settings.draft.is_some();
         while place < self.running.len() && budget > 0 {
             let slot = self.running[place];
             let live = self.at(slot);
+            if live.is_within_blocks() && !has_draft {
+                // Most requests of most steps.
+                self.schedule(slot, 1);
+                (budget, place) = (budget - 1, place + 1);
+                continue;
+            }
             if live.ended || (self.defers && !live.decodes()) {
                 place += 1;
                 continue;
@@ -172,11 +186,28 @@ impl VllmEngine {
                     return (budget, true);
                 }
             }
-            self.scheduled.push((slot, new));
+            self.schedule(slot, new);
             budget -= new;
             place += 1;
         }
         (budget, preempted)
+    }
+
+    /// A request is in the step with `new` tokens.
+    fn schedule(&mut self, slot: VllmSlot, new: u32) {
+        self.scheduled.push((slot, new));
+        let Some(live) = self.live[slot].as_ref() else { return };
+        if live.decodes() {
+            self.load.decoding += 1;
+            self.load.kv_tokens += u64::from(live.computed);
+            self.ends = self.ends.min(live.request.output - live.generated);
+            if self.settings.draft.is_some() {
+                self.load.accepted += self.yielded(live, new) - 1;
+            }
+        } else {
+            let cached_tokens = live.computed;
+            self.load.prompts.push(PromptChunk { new_tokens: new, cached_tokens });
+        }
     }
 
     /// Whether the step that is made up now leaves prompts for a later one.
@@ -276,10 +307,10 @@ impl VllmEngine {
             }
             self.waiting.pop_front();
             self.running.push(slot);
-            self.scheduled.push((slot, new));
+            self.at_mut(slot).computed = cached;
+            self.schedule(slot, new);
             budget -= new;
-            let live = self.at_mut(slot);
-            live.computed = cached;
+            let live = self.at(slot);
             note(live.request.id, EngineEvent::Admitted { cached_tokens: cached });
         }
     }
@@ -322,28 +353,6 @@ impl VllmEngine {
         let checked = live.computed + new - live.known();
         let left = live.request.output - live.generated;
         tokens_of_step(self.settings.draft, live.request.id, live.generated, left).min(checked + 1)
-    }
-
-    /// The batch of the scheduled step.
-    fn describe(&mut self) {
-        let mut load = std::mem::take(&mut self.load);
-        load.prompts.clear();
-        (load.decoding, load.accepted, load.kv_tokens) = (0, 0, 0);
-        let mut ends = u32::MAX;
-        for &(slot, new) in &self.scheduled {
-            let live = self.at(slot);
-            if live.decodes() {
-                load.decoding += 1;
-                if self.settings.draft.is_some() {
-                    load.accepted += self.yielded(live, new) - 1;
-                }
-                load.kv_tokens += u64::from(live.computed);
-                ends = ends.min(live.request.output - live.generated);
-            } else {
-                load.prompts.push(PromptChunk { new_tokens: new, cached_tokens: live.computed });
-            }
-        }
-        (self.load, self.ends) = (load, ends.max(1));
     }
 }
 
@@ -425,6 +434,9 @@ impl SchedulerEngine for VllmEngine {
 
     fn choose(&mut self, note: Note<'_>) {
         self.scheduled.clear();
+        self.load.prompts.clear();
+        (self.load.decoding, self.load.accepted, self.load.kv_tokens) = (0, 0, 0);
+        self.ends = u32::MAX;
         self.several = self.running.len() + self.waiting.len() > 1;
         self.defers = self.is_between();
         self.steps = self.steps.wrapping_add(1);
@@ -440,7 +452,6 @@ impl SchedulerEngine for VllmEngine {
         let needs_as_much = self.settings.whole_prompt_fits || self.waiting.is_empty();
         let full = self.running.len() >= self.settings.max_sequences as usize;
         self.settled = !preempted && self.scheduled.len() == before && (full || needs_as_much);
-        self.describe();
     }
 
     fn settle(&mut self) {
@@ -475,7 +486,7 @@ impl SchedulerEngine for VllmEngine {
         if self.defers && !self.waiting.is_empty() {
             return 1;
         }
-        let (ends, size, free) = (self.ends, self.settings.block_tokens, self.pool.free());
+        let (ends, size, free) = (self.ends.max(1), self.settings.block_tokens, self.pool.free());
         // No more than these, wherever in their blocks the requests are.
         let at_most =
             |steps: u32| (self.running.len() as u32).saturating_mul(steps.div_ceil(size).saturating_add(1));
@@ -511,9 +522,11 @@ impl SchedulerEngine for VllmEngine {
                 live.computed += steps - 1;
                 live.generated += steps - 1;
                 let computed = live.computed;
-                self.hold(slot, computed);
-                // When the last of these steps was made up, the token of the one before it was not known.
-                self.publish(slot, computed - u32::from(asynchronous));
+                if computed > live.held || computed >= live.whole_at {
+                    self.hold(slot, computed);
+                    // When the last of these steps was made up, the token of the one before it was not known.
+                    self.publish(slot, computed - u32::from(asynchronous));
+                }
             }
             let live = self.at_mut(slot);
             if asynchronous {
