@@ -1,31 +1,14 @@
 //! The blocks of a paged KV cache: which are free, which hold tokens that a later prompt may use again.
 
+use std::collections::VecDeque;
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, VecDeque};
-use std::hash::{BuildHasherDefault, Hasher};
+
+use super::number_map::NumberMap;
 
 /// Index of a block.
 pub type BlockId = u32;
 
 const NONE: BlockId = BlockId::MAX;
-
-/// A hasher of numbers.
-#[derive(Default)]
-pub struct MixedHasher(u64);
-
-impl Hasher for MixedHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.0 = super::content::mixed(self.0, u64::from(*byte)));
-    }
-    /// Neighbours are put next to each other, eight at a time: most lookups are of the block after the one before.
-    fn write_u64(&mut self, value: u64) {
-        let low = value & 7;
-        self.0 = (super::content::mixed(0, value >> 3) << 3 | low) ^ low << 57;
-    }
-}
 
 /// The tokens that a block keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +38,7 @@ pub struct BlockPool {
     /// Free blocks, each with the number of its entry. Those that were shared since are still there, with an older one.
     queue: VecDeque<(BlockId, u32)>,
     free: u32,
-    by_content: HashMap<u64, BlockId, BuildHasherDefault<MixedHasher>>,
+    by_content: NumberMap<u64, BlockId>,
 }
 
 impl BlockPool {
@@ -66,7 +49,7 @@ impl BlockPool {
             contents: vec![(0, NONE); count as usize],
             queue: (0..count).map(|block| (block, 0)).collect(),
             free: count,
-            by_content: HashMap::default(),
+            by_content: NumberMap::default(),
         }
     }
 

@@ -2,11 +2,12 @@
 
 mod upkeep;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 use self::upkeep::RunUpkeep;
 use super::engine::{EngineEvent, EngineRequest, SchedulerSettings};
 use super::handover::Handovers;
+use super::number_map::NumberMap;
 use super::operation::OperationSettings;
 use super::outcome::{Distribution, RequestRecord, RunTimeline, TimelinePoint};
 use super::replica::{Replica, ReplicaEvent};
@@ -132,9 +133,9 @@ enum RunEvent {
 
 /// The requests of a run that are not answered, and its totals.
 struct RunLedger {
-    running: HashMap<u64, RequestInRun>,
+    running: NumberMap<u64, RequestInRun>,
     /// Requests that were given up, of which their schedulers have not heard.
-    leaving: HashMap<u64, LeavingRequest>,
+    leaving: NumberMap<u64, LeavingRequest>,
     totals: RunTotals,
     router: RequestRouter,
     events: Vec<RunEvent>,
@@ -245,8 +246,8 @@ impl<'a, C: DeploymentClock> TrafficRun<'a, C> {
             handovers: Handovers::new(ranks()),
             decoding: each().map(|_| DecodeQueue::default()).collect(),
             ledger: RunLedger {
-                running: HashMap::new(),
-                leaving: HashMap::new(),
+                running: NumberMap::default(),
+                leaving: NumberMap::default(),
                 totals: RunTotals::default(),
                 router: RequestRouter::new(settings.router, settings.seed, ranks()),
                 events: vec![],
@@ -374,12 +375,11 @@ impl<'a, C: DeploymentClock> TrafficRun<'a, C> {
         self.upkeep.keep(self.settings, &request);
         let in_recovery = self.upkeep.states.recovers();
         let record = RequestRecord { in_recovery, ..RequestRecord::arrived(&request, time_s) };
-        self.dispatch(request, record, time_s);
+        self.dispatch(request, record, able, time_s);
     }
 
-    /// Sends a request to a replica that serves; without one it waits.
-    fn dispatch(&mut self, request: EngineRequest, record: RequestRecord, time_s: f64) {
-        let mut open = self.open_to(&request);
+    /// Sends a request to one of the replicas `open` that serves; without one it waits.
+    fn dispatch(&mut self, request: EngineRequest, record: RequestRecord, mut open: Vec<usize>, time_s: f64) {
         open.retain(|at| self.upkeep.states.serves(*at));
         if open.is_empty() {
             self.upkeep.park(request, record);
@@ -407,12 +407,20 @@ impl<'a, C: DeploymentClock> TrafficRun<'a, C> {
     /// The replicas that can take a request.
     fn open_to(&self, request: &EngineRequest) -> Vec<usize> {
         let decodes = self.decoders.iter().any(|at| self.can_ever_hold(*at, request));
-        let takes = |at: &usize| match self.pool(*at).role {
+        let takes = |at: usize| match self.pool(at).role {
             Role::Decode => false,
-            Role::Prefill => decodes && self.can_ever_hold(*at, &prompt_alone(request)),
-            Role::Aggregated => self.can_ever_hold(*at, request),
+            Role::Prefill => decodes && self.can_ever_hold(at, &prompt_alone(request)),
+            Role::Aggregated => self.can_ever_hold(at, request),
         };
-        (0..self.replicas.len()).filter(takes).collect()
+        // Replicas of a pool are equal, where they are not absent.
+        let mut last = None;
+        let mut takes_too = |at: &usize| {
+            let like = (self.pools[*at], self.replicas[*at].engines().len());
+            let (known, takes) = last.filter(|(of, _)| *of == like).unwrap_or_else(|| (like, takes(*at)));
+            last = Some((known, takes));
+            takes
+        };
+        (0..self.replicas.len()).filter(|at| takes_too(at)).collect()
     }
 
     fn submit(&mut self, replica: usize, rank: usize, time_s: f64, request: EngineRequest) {

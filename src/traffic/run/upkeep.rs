@@ -1,6 +1,6 @@
 //! Events from outside of a run: clients give up, replicas fail and start, and a scaler adds and removes some.
 
-use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::collections::{BinaryHeap, VecDeque};
 
 use super::{
     DeploymentClock, DeploymentSettings, EngineRequest, LeavingRequest, Replica, RequestInRun, RequestRecord,
@@ -8,6 +8,7 @@ use super::{
 };
 use crate::spec::role::Role;
 use crate::traffic::due::Due;
+use crate::traffic::number_map::NumberMap;
 use crate::traffic::replica_state::{ReplicaState, ReplicaStates};
 use crate::traffic::scaler::{Autoscaler, ScaleSignal};
 
@@ -41,7 +42,7 @@ pub(super) struct RunUpkeep {
     /// Requests that wait for a replica to serve.
     parked: VecDeque<(EngineRequest, RequestRecord)>,
     /// Requests that may be lost, by number.
-    kept: HashMap<u64, EngineRequest>,
+    kept: NumberMap<u64, EngineRequest>,
     scaler: Option<Autoscaler>,
     /// Whether the operation has any settings.
     is_active: bool,
@@ -60,7 +61,7 @@ impl RunUpkeep {
             set: 0,
             awaited: 0,
             parked: VecDeque::new(),
-            kept: HashMap::new(),
+            kept: NumberMap::default(),
             scaler,
             is_active: operation.client_timeout_s.is_some() || operation.changes_replicas(),
             now_s: 0.0,
@@ -260,7 +261,8 @@ impl<C: DeploymentClock> TrafficRun<'_, C> {
             in_recovery: lost.in_recovery,
             ..RequestRecord::arrived(&request, lost.arrived_s)
         };
-        self.dispatch(request, record, time_s);
+        let able = self.open_to(&request);
+        self.dispatch(request, record, able, time_s);
     }
 
     fn start(&mut self, replica: usize, time_s: f64, after_fault: bool) {
@@ -276,7 +278,8 @@ impl<C: DeploymentClock> TrafficRun<'_, C> {
         }
         self.upkeep.set_faults(self.settings, replica, time_s);
         for (request, record) in std::mem::take(&mut self.upkeep.parked) {
-            self.dispatch(request, record, time_s);
+            let able = self.open_to(&request);
+            self.dispatch(request, record, able, time_s);
         }
     }
 
