@@ -60,8 +60,8 @@ impl BlockChain {
     /// The identity of the next block of `size` tokens of `runs`; `None` where fewer are left.
     pub fn next(&mut self, runs: &[TokenRun], size: u32) -> Option<u64> {
         let (mut hash, mut run, mut offset, mut left) = (self.hash, self.run, self.offset, size);
-        // Within a run, the block before tells the run and the offset. Such neighbours are neighbours by number, so that
-        // a table can keep them together.
+        // Within a run, the identity of the block before implies the run and the offset. Such neighbours have neighbouring
+        // numbers, so that a table can keep them together.
         let is_within = offset > 0 && runs.get(run).is_some_and(|one| one.tokens - offset >= left);
         hash = hash.wrapping_add(u64::from(is_within));
         while left > 0 {

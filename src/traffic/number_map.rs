@@ -27,7 +27,7 @@ impl Hasher for NumberHasher {
 
     fn write_u64(&mut self, value: u64) {
         let low = value & 7;
-        // A table takes the place from the lowest bits, and tells the entries of a place apart by the highest.
+        // A table takes the place of an entry from the lowest bits, and compares the highest before the number itself.
         self.0 = (mixed(self.0, value >> 3) << 3 | low) ^ low << 57;
     }
 

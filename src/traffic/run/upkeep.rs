@@ -137,7 +137,10 @@ impl<C: DeploymentClock> TrafficRun<'_, C> {
     pub(super) fn timer(&mut self, source: &mut RequestSource) {
         let Some((time_s, timer)) = self.upkeep.take() else { return };
         match timer {
-            RunTimer::GivesUp(id) => self.gives_up(id, time_s, source),
+            RunTimer::GivesUp(id) => {
+                let waited_s = self.settings.operation.client_timeout_s;
+                self.gives_up((id, waited_s), time_s, source);
+            }
             RunTimer::Starts(replica) => self.started(replica, time_s),
             RunTimer::Fails(replica, life) => {
                 if life.is_none_or(|life| life == self.upkeep.states.life(replica)) {
@@ -167,10 +170,22 @@ impl<C: DeploymentClock> TrafficRun<'_, C> {
         }
     }
 
-    /// A client gives up a request, if it has no answer.
-    fn gives_up(&mut self, id: u64, time_s: f64, source: &mut RequestSource) {
-        let waited = self.settings.operation.client_timeout_s.unwrap_or(0.0);
+    /// The client of a request leaves at `time_s`, up to which all events are taken; nothing, where the request has not
+    /// come, or has ended.
+    pub fn give_up(&mut self, id: u64, time_s: f64, source: &mut RequestSource) {
+        // From now on, memory becomes free without an answer.
+        self.upkeep.is_active = true;
+        self.upkeep.now_s = self.upkeep.now_s.max(time_s);
+        self.gives_up((id, None), time_s, source);
+        self.update_replicas(time_s);
+    }
+
+    /// A client gives up a request that it waited for this long, if it has no answer; where that is not known, since it
+    /// came.
+    fn gives_up(&mut self, (id, waited_s): (u64, Option<f64>), time_s: f64, source: &mut RequestSource) {
+        let arrived_s;
         if let Some(mut one) = self.ledger.running.remove(&id) {
+            arrived_s = one.record.arrived_s;
             self.ledger.router.left(&mut one.route);
             let target = one.route.target;
             let on_its_way = one.receiver.is_some();
@@ -182,13 +197,13 @@ impl<C: DeploymentClock> TrafficRun<'_, C> {
                 let note = &mut |event| ledger.note(event);
                 self.replicas[target.replica].abort(time_s, (target.rank, id), note);
             }
-        } else if let Some(place) = self.upkeep.parked.iter().position(|(request, _)| request.id == id) {
-            self.upkeep.parked.remove(place);
         } else {
-            return;
+            let place = self.upkeep.parked.iter().position(|(request, _)| request.id == id);
+            let Some((_, record)) = place.and_then(|place| self.upkeep.parked.remove(place)) else { return };
+            arrived_s = record.arrived_s;
         }
         self.ledger.totals.aborted += 1;
-        self.ledger.totals.request_seconds += waited;
+        self.ledger.totals.request_seconds += waited_s.unwrap_or(time_s - arrived_s);
         self.unanswered(id, time_s, source);
     }
 
