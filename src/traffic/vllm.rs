@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::block_pool::{BlockId, BlockPool};
-use super::content::{BlockChain, BlockIdentities, leading};
+use super::content::{BlockChain, BlockIdentities};
 use super::draft::{DraftSettings, places_beyond, proposed, tokens_of_step};
 use super::engine::{EngineEvent, EngineRequest, Note, SchedulerEngine, most_steps, placed};
 use super::step_load::{PromptChunk, StepLoad};
@@ -377,12 +377,8 @@ impl SchedulerEngine for VllmEngine {
         let size = self.settings.block_tokens;
         let caches = self.settings.prefix_caching;
         let most = if caches { (request.prompt - 1).min(request.shared) / size } else { 0 };
-        // A block is given to others before those that it follows.
-        let is_held = |place: u32| {
-            let content = identities.at(&request.runs, size, place);
-            content.is_some_and(|content| self.pool.holding(content).is_some())
-        };
-        leading(most, is_held) * size
+        let holds = |content| self.pool.holding(content).is_some();
+        identities.held(&request.runs, (size, most), holds) * size
     }
 
     fn can_ever_hold(&self, request: &EngineRequest) -> bool {
