@@ -13,6 +13,7 @@ mod due;
 pub mod engine;
 pub mod handover;
 pub mod llamacpp;
+pub mod number_map;
 pub mod operation;
 pub mod outcome;
 pub mod radix_tree;

@@ -12,6 +12,7 @@ use mantile::spec::deployment::Deployment;
 use mantile::spec::fleet::TracedRequest;
 use mantile::spec::role::Role;
 use mantile::spec::scenario::Scenario;
+use mantile::traffic::content::TokenRun;
 use mantile::traffic::engine::{EngineRequest, SchedulerSettings};
 use mantile::traffic::operation::OperationSettings;
 use mantile::traffic::outcome::RequestRecord;
@@ -365,15 +366,76 @@ fn a_client_that_leaves_and_a_stop_end_it() {
     let mut left = server.begin("POST", "/v1/completions", &[], &body);
     left.read_exact(&mut first).unwrap();
     drop(left);
-    // Another stays; both are in the simulation, and the server ends within its stop time.
+    // Another stays, alone in the simulation, and the server ends within its stop time.
     let mut stays = server.begin("POST", "/v1/completions", &[], &body);
     stays.read_exact(&mut first).unwrap();
+    until(&server, "vllm:num_requests_running", |running| running == 1.0);
+    assert!(server.stopped() < Duration::from_secs(20));
+}
+
+fn until(server: &Running, name: &str, expected: impl Fn(f64) -> bool) {
     let begun = Instant::now();
-    while server.metric("vllm:num_requests_running") < 2.0 {
-        assert!(begun.elapsed() < Duration::from_secs(20));
+    while !expected(server.metric(name)) {
+        let value = server.metric(name);
+        assert!(begun.elapsed() < Duration::from_secs(20), "{name} {value}");
         std::thread::sleep(Duration::from_millis(20));
     }
-    assert!(server.stopped() < Duration::from_secs(20));
+}
+
+/// A client that leaves in mid-stream, before its first token, or while it waits for a whole answer.
+#[test]
+fn the_request_of_a_client_that_leaves_ends() {
+    let server = server(1.0, access());
+    let running = "vllm:num_requests_running";
+    // To its end, each takes about a minute: longer than the test waits.
+    for (streams, reads) in [(true, true), (true, false), (false, false)] {
+        let body = json!({"prompt": "How are you?", "max_tokens": 10_000, "stream": streams}).to_string();
+        let mut client = server.begin("POST", "/v1/completions", &[], &body);
+        if reads {
+            client.read_exact(&mut [0; 1]).unwrap();
+        }
+        until(&server, running, |running| running == 1.0);
+        drop(client);
+        until(&server, running, |running| running == 0.0);
+    }
+    // Its cache is free, none of them counts as answered, and the next one is served.
+    assert_eq!(server.metric("vllm:kv_cache_usage_perc"), 0.0);
+    assert_eq!(server.metric("vllm:request_success_total"), 0.0);
+    let body = json!({"prompt": "How are you?", "max_tokens": 5, "stream": true});
+    assert_eq!(chunks(&server, "/v1/completions", &body).len(), 6);
+}
+
+/// One that leaves makes place for the one that waits for memory, on a worker that decodes too.
+#[test]
+fn what_a_client_gives_up_is_free_for_the_next() {
+    let scheduler = SchedulerSettings::Vllm(VllmSettings { blocks: 100, ..AMPLE });
+    for roles in [&[Role::Aggregated][..], &[Role::Prefill, Role::Decode]] {
+        let pool = |&role| PoolSettings { role, replicas: 1, ranks: 1, scheduler: scheduler.clone() };
+        let settings = DeploymentSettings {
+            pools: roles.iter().map(pool).collect(),
+            router: RoutePolicy::LeastRequests,
+            seed: 1,
+            operation: OperationSettings::default(),
+        };
+        let (mut run, mut source) = (TrafficRun::new(&settings, &clock).streamed(), submitted());
+        let mut heard = HeardTokens::default();
+        // Each needs most of the cache.
+        for id in 0..2 {
+            let request = EngineRequest::new(id, vec![TokenRun { id, tokens: 1400 }], 1000, 400);
+            source.submit(Arrival { time_s: id as f64 * 1e-3, request });
+        }
+        while run.advance(&mut source, 1.0, &mut heard).is_some() {}
+        assert!(heard.tokens.contains_key(&0) && !heard.tokens.contains_key(&1), "{roles:?}");
+        run.give_up(0, 1.0, &mut source);
+        // One that never came, and one that is gone, change nothing.
+        run.give_up(7, 1.0, &mut source);
+        run.give_up(0, 1.0, &mut source);
+        while run.advance(&mut source, f64::INFINITY, &mut heard).is_some() {}
+        let ids: Vec<u64> = heard.records.iter().map(|one| one.id).collect();
+        assert_eq!((ids, run.totals().aborted), (vec![1], 1), "{roles:?}");
+        assert!(heard.records[0].last_token_s > 1.0 && run.totals().wasted > 0);
+        assert_eq!(run.state(100.0).kv_used, 0.0);
+    }
 }
 
 #[test]

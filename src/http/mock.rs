@@ -245,7 +245,13 @@ fn streamed(frame: AnswerFrame, mut parts: mpsc::UnboundedReceiver<AnswerPart>) 
     tokio::spawn(async move {
         let event = |chunk: &Value| Ok(Event::default().data(chunk.to_string()));
         let mut given = 0;
-        while let Some(part) = parts.recv().await {
+        loop {
+            // The receiver goes with the connection, also while the request waits.
+            let part = tokio::select! {
+                part = parts.recv() => part,
+                () = sender.closed() => return,
+            };
+            let Some(part) = part else { return };
             let (tokens, record) = match part {
                 AnswerPart::Tokens(tokens) => (tokens, None),
                 AnswerPart::Answered(record) => (record.output, Some(record)),

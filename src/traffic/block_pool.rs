@@ -1,64 +1,56 @@
 //! The blocks of a paged KV cache: which are free, which hold tokens that a later prompt may use again.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::collections::VecDeque;
+use std::collections::hash_map::Entry;
+
+use super::number_map::NumberMap;
 
 /// Index of a block.
 pub type BlockId = u32;
 
 const NONE: BlockId = BlockId::MAX;
 
-/// Identities of blocks are mixed already.
-#[derive(Default)]
-pub struct MixedHasher(u64);
-
-impl Hasher for MixedHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.0 = super::content::mixed(self.0, u64::from(*byte)));
-    }
-    fn write_u64(&mut self, value: u64) {
-        self.0 = value;
-    }
+/// The tokens that a block keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum KeptTokens {
+    /// None: it is not whole, or was given to another request.
+    Nothing,
+    /// Those of a request that no other one begins with: no prompt looks for them.
+    Own,
+    /// Tokens that a prompt finds by their identity.
+    Shared,
 }
 
 #[derive(Clone, Copy)]
 struct PooledBlock {
     /// Requests that use it.
     users: u32,
-    /// Neighbours in the queue of free blocks.
-    before: BlockId,
-    after: BlockId,
-    /// The next block with the same tokens.
-    twin: BlockId,
-    /// Identity of its tokens; none where it is not whole, or was given to another request.
-    content: Option<u64>,
+    /// The number of its entry in the queue of free blocks that counts.
+    entry: u32,
+    kept: KeptTokens,
 }
 
 /// The blocks of one attention rank. Free ones keep their tokens until they are taken, the longest unused first.
 pub struct BlockPool {
     blocks: Vec<PooledBlock>,
-    first: BlockId,
-    last: BlockId,
+    /// Of blocks with shared tokens: their identity, and the next block with the same.
+    contents: Vec<(u64, BlockId)>,
+    /// Free blocks, each with the number of its entry. Those that were shared since are still there, with an older one.
+    queue: VecDeque<(BlockId, u32)>,
     free: u32,
-    by_content: HashMap<u64, BlockId, BuildHasherDefault<MixedHasher>>,
+    by_content: NumberMap<u64, BlockId>,
 }
 
 impl BlockPool {
     /// `count` free blocks, taken in order.
     pub fn new(count: u32) -> BlockPool {
-        let one = |at: u32| PooledBlock {
-            users: 0,
-            before: if at == 0 { NONE } else { at - 1 },
-            after: if at + 1 == count { NONE } else { at + 1 },
-            twin: NONE,
-            content: None,
-        };
-        let (first, last) = if count == 0 { (NONE, NONE) } else { (0, count - 1) };
-        let blocks = (0..count).map(one).collect();
-        BlockPool { blocks, first, last, free: count, by_content: HashMap::default() }
+        BlockPool {
+            blocks: vec![PooledBlock { users: 0, entry: 0, kept: KeptTokens::Nothing }; count as usize],
+            contents: vec![(0, NONE); count as usize],
+            queue: (0..count).map(|block| (block, 0)).collect(),
+            free: count,
+            by_content: NumberMap::default(),
+        }
     }
 
     /// Blocks that no request uses, with and without tokens.
@@ -78,42 +70,58 @@ impl BlockPool {
 
     /// One more request uses `block`, which keeps its tokens.
     pub fn share(&mut self, block: BlockId) {
-        if self.is_free(block) {
-            self.unlink(block);
+        let one = &mut self.blocks[block as usize];
+        one.users += 1;
+        if one.users == 1 {
+            one.entry = one.entry.wrapping_add(1);
+            self.free -= 1;
         }
-        self.blocks[block as usize].users += 1;
     }
 
     /// The free block that was unused for longest, for other tokens. `None` where none is free.
     pub fn take(&mut self) -> Option<BlockId> {
-        let block = self.first;
-        if block == NONE {
-            return None;
+        loop {
+            let (block, entry) = self.queue.pop_front()?;
+            let one = &mut self.blocks[block as usize];
+            if one.users > 0 || one.entry != entry {
+                continue;
+            }
+            one.users = 1;
+            self.free -= 1;
+            if std::mem::replace(&mut one.kept, KeptTokens::Nothing) == KeptTokens::Shared {
+                self.forget(block);
+            }
+            return Some(block);
         }
-        self.unlink(block);
-        self.forget(block);
-        self.blocks[block as usize].users = 1;
-        Some(block)
     }
 
     /// `block` holds the tokens `content` from now on.
     pub fn keep(&mut self, block: BlockId, content: u64) {
-        if self.blocks[block as usize].content.is_some() {
+        let kept = &mut self.blocks[block as usize].kept;
+        if std::mem::replace(kept, KeptTokens::Shared) == KeptTokens::Shared {
             return;
         }
-        self.blocks[block as usize].content = Some(content);
-        match self.by_content.get(&content) {
+        self.contents[block as usize] = (content, NONE);
+        match self.by_content.entry(content) {
             // The oldest one with these tokens is found.
-            Some(&first) => {
-                let mut last = first;
-                while self.blocks[last as usize].twin != NONE {
-                    last = self.blocks[last as usize].twin;
+            Entry::Occupied(first) => {
+                let mut last = *first.get();
+                while self.contents[last as usize].1 != NONE {
+                    last = self.contents[last as usize].1;
                 }
-                self.blocks[last as usize].twin = block;
+                self.contents[last as usize].1 = block;
             }
-            None => {
-                self.by_content.insert(content, block);
+            Entry::Vacant(none) => {
+                none.insert(block);
             }
+        }
+    }
+
+    /// `block` holds tokens from now on that no other request begins with.
+    pub fn keep_own(&mut self, block: BlockId) {
+        let kept = &mut self.blocks[block as usize].kept;
+        if *kept == KeptTokens::Nothing {
+            *kept = KeptTokens::Own;
         }
     }
 
@@ -129,9 +137,11 @@ impl BlockPool {
             let one = &mut self.blocks[block as usize];
             one.users -= 1;
             if one.users == 0 {
-                self.link_last(block);
+                self.queue.push_back((block, one.entry));
+                self.free += 1;
             }
         }
+        self.sweep();
     }
 
     /// A request no longer uses `blocks`, the first of which its tokens begin in. Those whose tokens no prompt can find
@@ -141,55 +151,30 @@ impl BlockPool {
             let one = &mut self.blocks[block as usize];
             one.users -= 1;
             if one.users == 0 {
-                match one.content {
-                    Some(_) => self.link_last(block),
-                    None => self.link_first(block),
+                match one.kept {
+                    KeptTokens::Nothing => self.queue.push_front((block, one.entry)),
+                    KeptTokens::Own | KeptTokens::Shared => self.queue.push_back((block, one.entry)),
                 }
+                self.free += 1;
             }
         }
+        self.sweep();
     }
 
-    fn link_last(&mut self, block: BlockId) {
-        let last = self.last;
-        let one = &mut self.blocks[block as usize];
-        (one.before, one.after) = (last, NONE);
-        match last {
-            NONE => self.first = block,
-            last => self.blocks[last as usize].after = block,
+    /// Removes the entries of the queue that do not count, where they are more than the blocks.
+    fn sweep(&mut self) {
+        if self.queue.len() > 2 * self.blocks.len() {
+            let blocks = &self.blocks;
+            self.queue.retain(|(block, entry)| {
+                let one = &blocks[*block as usize];
+                one.users == 0 && one.entry == *entry
+            });
         }
-        self.last = block;
-        self.free += 1;
     }
 
-    fn link_first(&mut self, block: BlockId) {
-        let first = self.first;
-        let one = &mut self.blocks[block as usize];
-        (one.before, one.after) = (NONE, first);
-        match first {
-            NONE => self.last = block,
-            first => self.blocks[first as usize].before = block,
-        }
-        self.first = block;
-        self.free += 1;
-    }
-
-    fn unlink(&mut self, block: BlockId) {
-        let PooledBlock { before, after, .. } = self.blocks[block as usize];
-        match before {
-            NONE => self.first = after,
-            before => self.blocks[before as usize].after = after,
-        }
-        match after {
-            NONE => self.last = before,
-            after => self.blocks[after as usize].before = before,
-        }
-        self.free -= 1;
-    }
-
-    /// `block` no longer has its tokens.
+    /// The tokens of `block` are found no more.
     fn forget(&mut self, block: BlockId) {
-        let Some(content) = self.blocks[block as usize].content.take() else { return };
-        let twin = std::mem::replace(&mut self.blocks[block as usize].twin, NONE);
+        let (content, twin) = self.contents[block as usize];
         let Some(&first) = self.by_content.get(&content) else { return };
         if first == block {
             match twin {
@@ -199,10 +184,10 @@ impl BlockPool {
             return;
         }
         let mut at = first;
-        while self.blocks[at as usize].twin != block {
-            at = self.blocks[at as usize].twin;
+        while self.contents[at as usize].1 != block {
+            at = self.contents[at as usize].1;
         }
-        self.blocks[at as usize].twin = twin;
+        self.contents[at as usize].1 = twin;
     }
 }
 

@@ -60,10 +60,14 @@ impl BlockChain {
     /// The identity of the next block of `size` tokens of `runs`; `None` where fewer are left.
     pub fn next(&mut self, runs: &[TokenRun], size: u32) -> Option<u64> {
         let (mut hash, mut run, mut offset, mut left) = (self.hash, self.run, self.offset, size);
+        // Within a run, the identity of the block before implies the run and the offset. Such neighbours have neighbouring
+        // numbers, so that a table can keep them together.
+        let is_within = offset > 0 && runs.get(run).is_some_and(|one| one.tokens - offset >= left);
+        hash = hash.wrapping_add(u64::from(is_within));
         while left > 0 {
             let one = runs.get(run)?;
             let taken = left.min(one.tokens - offset);
-            if taken > 0 {
+            if taken > 0 && !is_within {
                 hash = mixed(mixed(hash, one.id), (u64::from(offset) << 32) | u64::from(taken));
             }
             left -= taken;
@@ -75,6 +79,60 @@ impl BlockChain {
         *self = BlockChain { hash, run, offset };
         Some(hash)
     }
+}
+
+/// The identities of the whole blocks of one request, made when they are needed.
+#[derive(Clone, Debug, Default)]
+pub struct BlockIdentities {
+    size: u32,
+    chain: BlockChain,
+    made: Vec<u64>,
+    /// Blocks that the cache before held: most hold the same.
+    held: u32,
+}
+
+impl BlockIdentities {
+    /// The identity of the block in this place of `runs`, in blocks of `size` tokens; `None` where there is none.
+    pub fn at(&mut self, runs: &[TokenRun], size: u32, place: u32) -> Option<u64> {
+        if self.size != size {
+            (self.size, self.chain) = (size, BlockChain::default());
+            self.made.clear();
+        }
+        while self.made.len() <= place as usize {
+            self.made.push(self.chain.next(runs, size)?);
+        }
+        self.made.get(place as usize).copied()
+    }
+
+    /// The number of the first blocks of `runs`, of `most`, that a cache holds, which gives blocks to others before those
+    /// that they follow.
+    pub fn held(&mut self, runs: &[TokenRun], (size, most): (u32, u32), holds: impl Fn(u64) -> bool) -> u32 {
+        let near = self.held;
+        self.held = leading(most, near, |place| self.at(runs, size, place).is_some_and(&holds));
+        self.held
+    }
+}
+
+/// The number of the first places, of `most`, that are `taken`, where none is that comes after one that is not. It may be
+/// `near` this one.
+fn leading(most: u32, near: u32, mut taken: impl FnMut(u32) -> bool) -> u32 {
+    let (mut low, mut high, mut stride) = (near.min(most), most, 1);
+    if low > 0 && !taken(low - 1) {
+        (low, high) = (0, low - 1);
+    }
+    while low < high {
+        let place = low + stride.min(high - low) - 1;
+        if !taken(place) {
+            high = place;
+            break;
+        }
+        (low, stride) = (place + 1, stride.saturating_mul(2));
+    }
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if taken(middle) { low = middle + 1 } else { high = middle }
+    }
+    low
 }
 
 #[cfg(test)]
@@ -98,6 +156,31 @@ mod tests {
         assert_eq!(chain(&[(1, 40), (2, 30), (9, 100)], 16)[..4], one[..]);
         // The same tokens at another place are other blocks.
         assert!(chain(&[(2, 16), (1, 40)], 16).iter().all(|hash| !one.contains(hash)));
+    }
+
+    #[test]
+    fn blocks_within_a_run_are_equal_wherever_the_run_ends() {
+        // The second block ends with the run here, and not there.
+        let one = chain(&[(1, 32), (2, 32)], 16);
+        assert_eq!(chain(&[(1, 40), (2, 24)], 16)[..2], one[..2]);
+        assert_ne!(chain(&[(1, 40), (2, 24)], 16)[2], one[2]);
+        // All blocks of different tokens differ.
+        let mut all =
+            [chain(&[(1, 400)], 16), chain(&[(2, 8), (1, 400)], 16), chain(&[(2, 5), (1, 400)], 16)].concat();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), 25 + 25 + 25);
+    }
+
+    #[test]
+    fn the_first_places_are_counted_from_everywhere() {
+        for most in 0..20 {
+            for taken in 0..=most {
+                for near in 0..25 {
+                    assert_eq!(leading(most, near, |place| place < taken), taken, "{most} {near}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::content::TokenRun;
+use super::content::{BlockIdentities, TokenRun};
 use super::draft::DraftSettings;
 use super::llamacpp::{LlamacppEngine, LlamacppSettings};
 use super::sglang::{SglangEngine, SglangSettings};
@@ -26,12 +26,14 @@ pub struct EngineRequest {
     pub session: u64,
     /// Tokens of the prompt whose keys and values another worker computed and sent: none, or all but the last.
     pub received: u32,
+    /// Tokens from its start on that another request may begin with; those after them are its own.
+    pub shared: u32,
 }
 
 impl EngineRequest {
     /// A request on its own.
     pub fn new(id: u64, runs: Vec<TokenRun>, prompt: u32, output: u32) -> EngineRequest {
-        EngineRequest { id, runs, prompt, output, session: id, received: 0 }
+        EngineRequest { id, runs, prompt, output, session: id, received: 0, shared: u32::MAX }
     }
 }
 
@@ -68,8 +70,9 @@ pub trait SchedulerEngine {
     fn cache(&self) -> u64;
     /// Those that requests use, in whole blocks.
     fn cache_used(&self) -> u64;
-    /// Tokens of a request's prompt that are in the cache.
-    fn found(&self, request: &EngineRequest) -> u32;
+    /// Tokens of the prompt of a request that comes that are in the cache. `identities` are those of its blocks, for all
+    /// engines that are tried.
+    fn found(&self, request: &EngineRequest, identities: &mut BlockIdentities) -> u32;
     /// Whether the cache can hold the request at its end.
     fn can_ever_hold(&self, request: &EngineRequest) -> bool;
     /// Chooses the requests of the next step, with what the scheduler knows. `note` hears of admissions and

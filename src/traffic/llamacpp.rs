@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use self::host_prompts::{HostPromptSettings, HostPrompts, KeptTokens};
-use super::content::TokenRun;
+use super::content::{BlockIdentities, TokenRun};
 use super::engine::{EngineEvent, EngineRequest, Note, SchedulerEngine};
 use super::step_load::{PromptChunk, StepLoad};
 
@@ -396,7 +396,7 @@ impl SchedulerEngine for LlamacppEngine {
         running.map(|slot| u64::from(slot.cells)).sum()
     }
 
-    fn found(&self, request: &EngineRequest) -> u32 {
+    fn found(&self, request: &EngineRequest, _: &mut BlockIdentities) -> u32 {
         if !self.settings.prefix_caching {
             return 0;
         }

@@ -1,6 +1,6 @@
 //! The results of a run: its requests, one by one and as distributions.
 
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -173,7 +173,9 @@ impl RunTimeline {
 /// Buckets grow by 0.1 %, so that a percentile is right within half of that.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Distribution {
-    buckets: BTreeMap<i32, u64>,
+    /// From the lowest bucket with a value to the highest, and the number of the lowest.
+    buckets: VecDeque<u64>,
+    lowest: i32,
     count: u64,
     sum: f64,
 }
@@ -192,14 +194,30 @@ impl Distribution {
         if times == 0 {
             return;
         }
-        *self.buckets.entry(bucket_of(value)).or_default() += times;
+        *self.bucket(bucket_of(value)) += times;
         self.count += times;
         self.sum += value * times as f64;
     }
 
+    /// A bucket, with all between it and those that are there.
+    fn bucket(&mut self, bucket: i32) -> &mut u64 {
+        if self.buckets.is_empty() {
+            self.lowest = bucket;
+        }
+        while bucket < self.lowest {
+            self.buckets.push_front(0);
+            self.lowest -= 1;
+        }
+        let place = (bucket - self.lowest) as usize;
+        if place >= self.buckets.len() {
+            self.buckets.resize(place + 1, 0);
+        }
+        &mut self.buckets[place]
+    }
+
     /// Counts all values of another one too.
     pub fn add_all(&mut self, other: &Distribution) {
-        other.buckets.iter().for_each(|(bucket, times)| *self.buckets.entry(*bucket).or_default() += times);
+        (other.lowest..).zip(&other.buckets).for_each(|(bucket, times)| *self.bucket(bucket) += times);
         self.count += other.count;
         self.sum += other.sum;
     }
@@ -211,7 +229,12 @@ impl Distribution {
 
     /// Values that are not above `value`, within the width of a bucket.
     pub fn at_most(&self, value: f64) -> u64 {
-        self.buckets.range(..=bucket_of(value)).map(|(_, times)| times).sum()
+        let most = bucket_of(value);
+        (self.lowest..)
+            .zip(&self.buckets)
+            .take_while(|(bucket, _)| *bucket <= most)
+            .map(|(_, times)| times)
+            .sum()
     }
 
     /// Values counted.
@@ -228,7 +251,7 @@ impl Distribution {
     pub fn percentile(&self, part: f64) -> Option<f64> {
         let rank = libm::ceil(part * self.count as f64).max(1.0) as u64;
         let mut seen = 0;
-        for (&bucket, &times) in &self.buckets {
+        for (bucket, times) in (self.lowest..).zip(&self.buckets) {
             seen += times;
             if seen >= rank {
                 return Some(libm::exp(f64::from(bucket) / RESOLUTION));

@@ -3,9 +3,10 @@
 //! Follows SGLang's `unified_cache/unified_tree_core.py`. Keys are runs of tokens and not single ones, so that a long
 //! prompt costs as many comparisons as it has runs.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use super::content::{TokenRun, mixed};
+use super::number_map::NumberMap;
 
 /// A node of the tree.
 pub type NodeId = u32;
@@ -87,7 +88,7 @@ struct Node {
     key: Vec<KeyPiece>,
     tokens: u32,
     /// By their first page.
-    children: HashMap<u64, NodeId>,
+    children: NumberMap<u64, NodeId>,
     parent: NodeId,
     /// Requests that use it, or a node below it.
     locks: u32,
@@ -109,7 +110,8 @@ pub struct RadixTree {
 impl RadixTree {
     /// A tree without tokens, whose keys are whole pages of `page` tokens.
     pub fn new(page: u32) -> RadixTree {
-        let root = Node { key: vec![], tokens: 0, children: HashMap::new(), parent: ROOT, locks: 1, time: 0 };
+        let root =
+            Node { key: vec![], tokens: 0, children: NumberMap::default(), parent: ROOT, locks: 1, time: 0 };
         RadixTree { page, clock: 0, evictable: 0, nodes: vec![root], vacant: vec![], leaves: BTreeSet::new() }
     }
 
@@ -160,7 +162,7 @@ impl RadixTree {
         let leaf = Node {
             key: rest.pieces().collect(),
             tokens: rest.tokens,
-            children: HashMap::new(),
+            children: NumberMap::default(),
             parent: node,
             locks: 0,
             time: self.clock,
@@ -276,7 +278,7 @@ impl RadixTree {
         lower.key = second;
         lower.tokens -= tokens;
         self.clock += 1;
-        let children = HashMap::from([(page, node)]);
+        let children = NumberMap::from_iter([(page, node)]);
         let upper = self.add(Node { key: first, tokens, children, parent, locks, time: self.clock });
         self.nodes[node as usize].parent = upper;
         self.touch(node);

@@ -261,7 +261,7 @@ impl Replica {
         for (engine, load) in self.engines.iter_mut().zip(&mut self.loads) {
             engine.choose(&mut |id, event| note(ReplicaEvent::Request(id, event, now)));
             engine.settle();
-            load.clone_from(engine.load());
+            load.copy(engine.load());
             // A step may also have been made up for requests that are found to have ended.
             if !engine.is_idle() || !load.is_empty() {
                 steps = steps.min(engine.equal_steps());
@@ -273,10 +273,11 @@ impl Replica {
     fn timed(&mut self, now: f64, steps: u32, clock: &impl StepClock) -> EqualSteps {
         let first_s = clock.seconds(&self.loads);
         let growth_s = if steps > 1 {
-            let mut last = self.loads.clone();
-            last.iter_mut()
-                .for_each(|load| load.kv_tokens += u64::from(load.decoding) * u64::from(steps - 1));
-            (clock.seconds(&last) - first_s) / f64::from(steps - 1)
+            let added = |load: &StepLoad| u64::from(load.decoding) * u64::from(steps - 1);
+            self.loads.iter_mut().for_each(|load| load.kv_tokens += added(load));
+            let last_s = clock.seconds(&self.loads);
+            self.loads.iter_mut().for_each(|load| load.kv_tokens -= added(load));
+            (last_s - first_s) / f64::from(steps - 1)
         } else {
             0.0
         };

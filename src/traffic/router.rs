@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::content::mixed;
+use super::content::{BlockIdentities, mixed};
 use super::engine::EngineRequest;
 use super::replica::Replica;
 
@@ -114,16 +114,33 @@ impl RequestRouter {
     /// held, least first (docs/router, cost function).
     fn cheapest(&mut self, replicas: &[Replica], open: &[usize], request: &EngineRequest) -> Route {
         let engines = open.iter().flat_map(|&replica| {
-            let ranks = 0..self.work[replica].len();
-            ranks.map(move |rank| RouteTarget { replica, rank })
+            let ranks = self.work[replica].iter().enumerate();
+            ranks.map(move |(rank, work)| (work.prefill + work.held, RouteTarget { replica, rank }))
         });
-        let routes = engines.map(|target| {
-            let work = self.work[target.replica][target.rank];
-            let found = replicas[target.replica].engines()[target.rank].found(request);
+        // Most engines have more than another one would have with the request: their caches are not searched.
+        let least = request.prompt - request.shared.min(request.prompt);
+        let mut identities = BlockIdentities::default();
+        let mut best: Option<(u64, Route)> = None;
+        let (first, _) =
+            engines.clone().enumerate().min_by_key(|(_, (work, _))| *work).expect("a replica is open");
+        let from_first = engines.clone().skip(first).take(1).chain(engines);
+        for (work, target) in from_first {
+            let order = |route: &Route| (route.target.replica, route.target.rank);
+            let is_better = |cost: u64| {
+                best.as_ref().is_none_or(|(lowest, route)| {
+                    (cost, (target.replica, target.rank)) < (*lowest, order(route))
+                })
+            };
+            if !is_better(work + u64::from(least)) {
+                continue;
+            }
+            let found = replicas[target.replica].engines()[target.rank].found(request, &mut identities);
             let prefill = request.prompt - found.min(request.prompt);
-            (work.prefill + work.held + u64::from(prefill), Route { target, prefill, held: request.prompt })
-        });
-        let (_, route) = routes.min_by_key(|(cost, _)| *cost).expect("a replica is open");
+            if is_better(work + u64::from(prefill)) {
+                best = Some((work + u64::from(prefill), Route { target, prefill, held: request.prompt }));
+            }
+        }
+        let (_, route) = best.expect("a replica is open");
         let work = &mut self.work[route.target.replica][route.target.rank];
         work.prefill += u64::from(route.prefill);
         work.held += u64::from(route.held);

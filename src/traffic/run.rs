@@ -3,11 +3,12 @@
 mod sums;
 mod upkeep;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 use self::upkeep::RunUpkeep;
 use super::engine::{EngineEvent, EngineRequest, SchedulerSettings};
 use super::handover::Handovers;
+use super::number_map::NumberMap;
 use super::operation::OperationSettings;
 use super::outcome::{Distribution, RequestOutcome, RequestRecord, RunTimeline, TimelinePoint};
 use super::replica::{Replica, ReplicaEvent};
@@ -138,9 +139,9 @@ enum RunEvent {
 
 /// The requests of a run that are not answered, and its totals.
 struct RunLedger {
-    running: HashMap<u64, RequestInRun>,
+    running: NumberMap<u64, RequestInRun>,
     /// Requests that were given up, of which their schedulers have not heard.
-    leaving: HashMap<u64, LeavingRequest>,
+    leaving: NumberMap<u64, LeavingRequest>,
     totals: RunTotals,
     router: RequestRouter,
     events: Vec<RunEvent>,
@@ -261,8 +262,8 @@ impl<'a, C: DeploymentClock> TrafficRun<'a, C> {
             handovers: Handovers::new(ranks()),
             decoding: each().map(|_| DecodeQueue::default()).collect(),
             ledger: RunLedger {
-                running: HashMap::new(),
-                leaving: HashMap::new(),
+                running: NumberMap::default(),
+                leaving: NumberMap::default(),
                 totals: RunTotals {
                     uses: vec![PoolUse::default(); settings.pools.len()],
                     ..RunTotals::default()
@@ -373,7 +374,11 @@ impl<'a, C: DeploymentClock> TrafficRun<'a, C> {
 
     fn arrival(&mut self, source: &mut RequestSource) {
         let Some(arrival) = source.take() else { return };
-        let (time_s, request) = (arrival.time_s, arrival.request);
+        let (time_s, mut request) = (arrival.time_s, arrival.request);
+        if self.settings.operation.faults.is_some() {
+            // It may be sent again, and find its own tokens.
+            request.shared = u32::MAX;
+        }
         let able = self.open_to(&request);
         let Some(&first) = able.first() else {
             self.ledger.totals.refused += 1;
@@ -391,12 +396,11 @@ impl<'a, C: DeploymentClock> TrafficRun<'a, C> {
         self.upkeep.keep(self.settings, &request);
         let in_recovery = self.upkeep.states.recovers();
         let record = RequestRecord { in_recovery, ..RequestRecord::arrived(&request, time_s) };
-        self.dispatch(request, record, time_s);
+        self.dispatch(request, record, able, time_s);
     }
 
-    /// Sends a request to a replica that serves; without one it waits.
-    fn dispatch(&mut self, request: EngineRequest, record: RequestRecord, time_s: f64) {
-        let mut open = self.open_to(&request);
+    /// Sends a request to one of the replicas `open` that serves; without one it waits.
+    fn dispatch(&mut self, request: EngineRequest, record: RequestRecord, mut open: Vec<usize>, time_s: f64) {
         open.retain(|at| self.upkeep.states.serves(*at));
         if open.is_empty() {
             self.upkeep.park(request, record);
@@ -424,12 +428,20 @@ impl<'a, C: DeploymentClock> TrafficRun<'a, C> {
     /// The replicas that can take a request.
     fn open_to(&self, request: &EngineRequest) -> Vec<usize> {
         let decodes = self.decoders.iter().any(|at| self.can_ever_hold(*at, request));
-        let takes = |at: &usize| match self.pool(*at).role {
+        let takes = |at: usize| match self.pool(at).role {
             Role::Decode => false,
-            Role::Prefill => decodes && self.can_ever_hold(*at, &prompt_alone(request)),
-            Role::Aggregated => self.can_ever_hold(*at, request),
+            Role::Prefill => decodes && self.can_ever_hold(at, &prompt_alone(request)),
+            Role::Aggregated => self.can_ever_hold(at, request),
         };
-        (0..self.replicas.len()).filter(takes).collect()
+        // Replicas of a pool are equal, where they are not absent.
+        let mut last = None;
+        let mut takes_too = |at: &usize| {
+            let like = (self.pools[*at], self.replicas[*at].engines().len());
+            let (known, takes) = last.filter(|(of, _)| *of == like).unwrap_or_else(|| (like, takes(*at)));
+            last = Some((known, takes));
+            takes
+        };
+        (0..self.replicas.len()).filter(|at| takes_too(at)).collect()
     }
 
     fn submit(&mut self, replica: usize, rank: usize, time_s: f64, request: EngineRequest) {

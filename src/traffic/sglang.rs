@@ -12,6 +12,7 @@ use std::cmp::Reverse;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::content::BlockIdentities;
 use super::draft::{DraftSettings, places_beyond, proposed, tokens_of_step};
 use super::engine::{EngineEvent, EngineRequest, Note, SchedulerEngine, most_steps, placed};
 use super::radix_tree::{NodeId, ROOT, RadixTree};
@@ -609,7 +610,7 @@ impl SchedulerEngine for SglangEngine {
         (self.unfinished - self.waiting.len(), self.waiting.len())
     }
 
-    fn found(&self, request: &EngineRequest) -> u32 {
+    fn found(&self, request: &EngineRequest, _: &mut BlockIdentities) -> u32 {
         if self.settings.prefix_caching {
             self.tree.common_beginning(&request.runs, request.prompt - 1)
         } else {

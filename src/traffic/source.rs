@@ -1,12 +1,13 @@
 //! Where requests come from: arrivals, lengths, and the tokens that they share.
 
-use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::collections::{BinaryHeap, VecDeque};
 
 use fastrand::Rng;
 
 use super::content::{TokenRun, mixed};
 use super::due::Due;
 use super::engine::EngineRequest;
+use super::number_map::NumberMap;
 use super::session::{DrawnSessions, DueTurns, Session, SessionInFlight};
 use crate::spec::limits::ISL;
 
@@ -122,7 +123,8 @@ impl DrawnTraffic {
             run(mixed(5, distinct), prompt - prefix),
             run(mixed(6, number), output),
         ];
-        EngineRequest::new(number, runs, prompt, output)
+        let shared = if self.distinct_prompts == 0 { prefix } else { prompt };
+        EngineRequest { shared, ..EngineRequest::new(number, runs, prompt, output) }
     }
 
     /// The time from the arrival before to that of this number.
@@ -174,9 +176,9 @@ pub struct RequestSource {
     pause_s: f64,
     coming: BinaryHeap<Coming>,
     /// Sessions by number.
-    sessions: HashMap<u64, SessionInFlight>,
+    sessions: NumberMap<u64, SessionInFlight>,
     /// Session and turn of requests that are not answered.
-    turns: HashMap<u64, (u64, usize)>,
+    turns: NumberMap<u64, (u64, usize)>,
     counts: SessionCounts,
 }
 
@@ -228,8 +230,8 @@ impl RequestSource {
             clock_s: 0.0,
             pause_s: 0.0,
             coming: BinaryHeap::new(),
-            sessions: HashMap::new(),
-            turns: HashMap::new(),
+            sessions: NumberMap::default(),
+            turns: NumberMap::default(),
             counts: SessionCounts::default(),
         }
     }

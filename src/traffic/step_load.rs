@@ -25,6 +25,13 @@ pub struct StepLoad {
 }
 
 impl StepLoad {
+    /// Becomes equal to `other`, in the same memory.
+    pub fn copy(&mut self, other: &StepLoad) {
+        let StepLoad { decoding, ended, accepted, kv_tokens, ref prompts } = *other;
+        (self.decoding, self.ended, self.accepted, self.kv_tokens) = (decoding, ended, accepted, kv_tokens);
+        self.prompts.clone_from(prompts);
+    }
+
     /// Whether the rank has nothing to compute.
     pub fn is_empty(&self) -> bool {
         self.decoding == 0 && self.prompts.is_empty()

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::block_pool::{BlockId, BlockPool};
 use super::block_tree::{BlockTokens, BlockTree, TreePlace};
-use super::content::BlockChain;
+use super::content::{BlockChain, BlockIdentities};
 use super::draft::{DraftSettings, places_beyond, proposed, tokens_of_step};
 use super::engine::{EngineEvent, EngineRequest, Note, SchedulerEngine, most_steps, placed};
 use super::step_load::{PromptChunk, StepLoad};
@@ -458,7 +458,7 @@ impl SchedulerEngine for TrtllmEngine {
         u64::from(self.settings.blocks - self.pool.free()) * u64::from(self.settings.block_tokens)
     }
 
-    fn found(&self, request: &EngineRequest) -> u32 {
+    fn found(&self, request: &EngineRequest, _: &mut BlockIdentities) -> u32 {
         if self.settings.block_reuse {
             self.found_by(&BlockTokens::whole(&request.runs, self.settings.block_tokens), request.prompt)
         } else {

@@ -1,8 +1,7 @@
 //! A cache without limits: how many tokens of each prompt it would have held.
 
-use std::collections::HashMap;
-
 use super::engine::EngineRequest;
+use super::number_map::NumberMap;
 
 /// Runs of tokens that came in this place: after these runs before it, of which the last ended here.
 #[derive(Clone, Copy, Debug)]
@@ -17,7 +16,7 @@ struct SeenRun {
 #[derive(Clone, Debug, Default)]
 pub struct UnlimitedCache {
     /// By the number of the run before, the tokens of that one, and the identity of this one.
-    seen: HashMap<(usize, u32, u64), SeenRun>,
+    seen: NumberMap<(usize, u32, u64), SeenRun>,
 }
 
 impl UnlimitedCache {
@@ -27,7 +26,13 @@ impl UnlimitedCache {
         let mut left = request.prompt.saturating_add(request.output.saturating_sub(1));
         let (mut shared, mut equal) = (0, true);
         let (mut number, mut cut) = (0, 0);
+        let mut start = 0u32;
         for run in &request.runs {
+            if start >= request.shared {
+                // What no other request begins with is not kept in mind.
+                break;
+            }
+            start = start.saturating_add(run.tokens);
             let tokens = run.tokens.min(left);
             if tokens == 0 {
                 continue;

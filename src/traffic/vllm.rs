@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::block_pool::{BlockId, BlockPool};
-use super::content::BlockChain;
+use super::content::{BlockChain, BlockIdentities};
 use super::draft::{DraftSettings, places_beyond, proposed, tokens_of_step};
 use super::engine::{EngineEvent, EngineRequest, Note, SchedulerEngine, most_steps, placed};
 use super::step_load::{PromptChunk, StepLoad};
@@ -53,19 +53,31 @@ struct VllmRequest {
     computed: u32,
     generated: u32,
     blocks: Vec<BlockId>,
-    /// Identities of its whole blocks so far, and their number.
+    /// Tokens that these hold.
+    held: u32,
+    /// Its whole blocks that keep their tokens, and how many tokens make the next one whole.
+    kept: u32,
+    whole_at: u32,
+    /// Identities of its whole blocks so far, and their number: those that other requests may begin with.
     chain: BlockChain,
     chained: u32,
     /// Its last token was computed, and the scheduler does not know it.
     ended: bool,
-    /// Its newest tokens that were computed and that the scheduler does not know.
-    in_flight: u32,
+    /// Its newest tokens that were computed, and the time of the engine at which the scheduler does not know them.
+    newest: u32,
+    newest_at: u64,
 }
 
 impl VllmRequest {
     /// Tokens whose values are known: prompt and output so far.
     fn known(&self) -> u32 {
         self.request.prompt + self.generated
+    }
+
+    /// Whether its next token is the next of its output, and needs no block; nor does it make one whole.
+    fn is_within_blocks(&self) -> bool {
+        let known = self.known();
+        self.decodes() && !self.ended && known <= self.held && known < self.whole_at
     }
 
     /// Whether its next token is the next of its output.
@@ -87,7 +99,14 @@ pub struct VllmEngine {
     running: Vec<VllmSlot>,
     /// The step that was scheduled: requests with their new tokens.
     scheduled: Vec<(VllmSlot, u32)>,
+    /// Its batch.
     load: StepLoad,
+    /// Steps until the first of the requests that decode in it has ended.
+    ends: u32,
+    /// Requests whose last token was computed, and the scheduler does not know it.
+    ending: usize,
+    /// How often the scheduler has heard of a step.
+    heard: u64,
     /// Whether the step after it admits no waiting request, as long as nothing changes.
     settled: bool,
     /// Whether there were several requests when the step was scheduled.
@@ -112,6 +131,9 @@ impl VllmEngine {
             running: vec![],
             scheduled: vec![],
             load: StepLoad::default(),
+            ends: u32::MAX,
+            ending: 0,
+            heard: 0,
             settled: true,
             several: false,
             steps: 0,
@@ -137,9 +159,16 @@ impl VllmEngine {
     /// Serves running requests in order. Returns the budget that is left, and whether a request was preempted.
     fn schedule_running(&mut self, note: Note<'_>) -> (u32, bool) {
         let (mut budget, mut preempted, mut place) = (self.settings.token_budget, false, 0);
+        let has_draft = self.settings.draft.is_some();
         while place < self.running.len() && budget > 0 {
             let slot = self.running[place];
             let live = self.at(slot);
+            if live.is_within_blocks() && !has_draft {
+                // Most requests of most steps.
+                self.schedule(slot, 1);
+                (budget, place) = (budget - 1, place + 1);
+                continue;
+            }
             if live.ended || (self.defers && !live.decodes()) {
                 place += 1;
                 continue;
@@ -157,11 +186,28 @@ impl VllmEngine {
                     return (budget, true);
                 }
             }
-            self.scheduled.push((slot, new));
+            self.schedule(slot, new);
             budget -= new;
             place += 1;
         }
         (budget, preempted)
+    }
+
+    /// A request is in the step with `new` tokens.
+    fn schedule(&mut self, slot: VllmSlot, new: u32) {
+        self.scheduled.push((slot, new));
+        let Some(live) = self.live[slot].as_ref() else { return };
+        if live.decodes() {
+            self.load.decoding += 1;
+            self.load.kv_tokens += u64::from(live.computed);
+            self.ends = self.ends.min(live.request.output - live.generated);
+            if self.settings.draft.is_some() {
+                self.load.accepted += self.yielded(live, new) - 1;
+            }
+        } else {
+            let cached_tokens = live.computed;
+            self.load.prompts.push(PromptChunk { new_tokens: new, cached_tokens });
+        }
     }
 
     /// Whether the step that is made up now leaves prompts for a later one.
@@ -172,10 +218,11 @@ impl VllmEngine {
     }
 
     fn preempt(&mut self, victim: VllmSlot, note: Note<'_>) {
+        self.share_own(victim);
         let live = self.at_mut(victim);
         // The cache that another worker sent is lost too.
         (live.computed, live.request.received) = (0, 0);
-        (live.chain, live.chained) = (BlockChain::default(), 0);
+        (live.chain, live.chained, live.kept, live.held) = (BlockChain::default(), 0, 0, 0);
         let (id, blocks) = (live.request.id, std::mem::take(&mut live.blocks));
         self.pool.release(&blocks);
         self.waiting.push_front(victim);
@@ -186,19 +233,23 @@ impl VllmEngine {
     fn hold(&mut self, slot: VllmSlot, tokens: u32) -> bool {
         let size = self.settings.block_tokens;
         let Some(live) = self.live[slot].as_mut() else { return false };
-        let lacking = tokens.div_ceil(size).saturating_sub(live.blocks.len() as u32);
+        if tokens <= live.held {
+            return true;
+        }
+        let lacking = tokens.div_ceil(size) - live.blocks.len() as u32;
         if lacking > self.pool.free() {
             return false;
         }
         live.blocks.extend((0..lacking).map_while(|_| self.pool.take()));
+        live.held = (live.blocks.len() as u32).saturating_mul(size);
         true
     }
 
     /// The same, and later prompts find its whole blocks whose tokens the scheduler knows.
     fn grow(&mut self, slot: VllmSlot, tokens: u32) -> bool {
         let live = self.at(slot);
-        let known = live.known() - live.in_flight;
-        let held = self.hold(slot, tokens);
+        let in_flight = if live.newest_at == self.heard { live.newest } else { 0 };
+        let (known, held) = (live.known() - in_flight, tokens <= live.held || self.hold(slot, tokens));
         if held {
             self.publish(slot, tokens.min(known));
         }
@@ -208,8 +259,27 @@ impl VllmEngine {
     /// Later prompts find the whole blocks of the first `tokens` tokens of a request, which may not be computed yet.
     fn publish(&mut self, slot: VllmSlot, tokens: u32) {
         let size = self.settings.block_tokens;
-        let Some(live) = self.live[slot].as_mut().filter(|_| self.settings.prefix_caching) else { return };
-        while live.chained < (tokens / size).min(live.blocks.len() as u32) {
+        let Some(live) = self.live[slot].as_mut().filter(|live| tokens >= live.whole_at) else { return };
+        let whole = (tokens / size).min(live.blocks.len() as u32);
+        while live.kept < whole {
+            let block = live.blocks[live.kept as usize];
+            if live.whole_at > live.request.shared {
+                self.pool.keep_own(block);
+            } else {
+                let Some(content) = live.chain.next(&live.request.runs, size) else { break };
+                self.pool.keep(block, content);
+                live.chained += 1;
+            }
+            live.kept += 1;
+            live.whole_at = live.whole_at.saturating_add(size);
+        }
+    }
+
+    /// A request that gives up its blocks may find them again: also those that no other one begins with.
+    fn share_own(&mut self, slot: VllmSlot) {
+        let size = self.settings.block_tokens;
+        let Some(live) = self.live[slot].as_mut() else { return };
+        while live.chained < live.kept {
             let Some(content) = live.chain.next(&live.request.runs, size) else { break };
             self.pool.keep(live.blocks[live.chained as usize], content);
             live.chained += 1;
@@ -237,10 +307,10 @@ impl VllmEngine {
             }
             self.waiting.pop_front();
             self.running.push(slot);
-            self.scheduled.push((slot, new));
+            self.at_mut(slot).computed = cached;
+            self.schedule(slot, new);
             budget -= new;
-            let live = self.at_mut(slot);
-            live.computed = cached;
+            let live = self.at(slot);
             note(live.request.id, EngineEvent::Admitted { cached_tokens: cached });
         }
     }
@@ -265,12 +335,16 @@ impl VllmEngine {
             return false;
         }
         hits.iter().for_each(|block| self.pool.share(*block));
+        let keeps = self.settings.prefix_caching;
         let live = self.at_mut(slot);
-        live.blocks = hits.to_vec();
+        live.blocks = Vec::with_capacity(tokens.div_ceil(size) as usize + 1);
+        live.blocks.extend_from_slice(hits);
         for _ in 0..hits.len() {
             live.chain.next(&live.request.runs, size);
         }
-        live.chained = hits.len() as u32;
+        (live.kept, live.chained) = (hits.len() as u32, hits.len() as u32);
+        live.held = live.kept.saturating_mul(size);
+        live.whole_at = if keeps { live.held.saturating_add(size) } else { u32::MAX };
         self.grow(slot, tokens)
     }
 
@@ -279,24 +353,6 @@ impl VllmEngine {
         let checked = live.computed + new - live.known();
         let left = live.request.output - live.generated;
         tokens_of_step(self.settings.draft, live.request.id, live.generated, left).min(checked + 1)
-    }
-
-    /// The batch of the scheduled step.
-    fn describe(&mut self) {
-        let mut load = std::mem::take(&mut self.load);
-        load.prompts.clear();
-        (load.decoding, load.accepted, load.kv_tokens) = (0, 0, 0);
-        for &(slot, new) in &self.scheduled {
-            let live = self.at(slot);
-            if live.decodes() {
-                load.decoding += 1;
-                load.accepted += self.yielded(live, new) - 1;
-                load.kv_tokens += u64::from(live.computed);
-            } else {
-                load.prompts.push(PromptChunk { new_tokens: new, cached_tokens: live.computed });
-            }
-        }
-        self.load = load;
     }
 }
 
@@ -317,8 +373,12 @@ impl SchedulerEngine for VllmEngine {
         (self.running.len(), self.waiting.len())
     }
 
-    fn found(&self, request: &EngineRequest) -> u32 {
-        self.hits(request, request.prompt).count() as u32 * self.settings.block_tokens
+    fn found(&self, request: &EngineRequest, identities: &mut BlockIdentities) -> u32 {
+        let size = self.settings.block_tokens;
+        let caches = self.settings.prefix_caching;
+        let most = if caches { (request.prompt - 1).min(request.shared) / size } else { 0 };
+        let holds = |content| self.pool.holding(content).is_some();
+        identities.held(&request.runs, (size, most), holds) * size
     }
 
     fn can_ever_hold(&self, request: &EngineRequest) -> bool {
@@ -341,10 +401,14 @@ impl SchedulerEngine for VllmEngine {
             computed: 0,
             generated: 0,
             blocks: vec![],
+            held: 0,
+            kept: 0,
+            whole_at: u32::MAX,
             chain: BlockChain::default(),
             chained: 0,
             ended: false,
-            in_flight: 0,
+            newest: 0,
+            newest_at: 0,
         };
         let slot = placed(&mut self.live, &mut self.vacant, live);
         self.waiting.push_back(slot);
@@ -366,6 +430,9 @@ impl SchedulerEngine for VllmEngine {
 
     fn choose(&mut self, note: Note<'_>) {
         self.scheduled.clear();
+        self.load.prompts.clear();
+        (self.load.decoding, self.load.accepted, self.load.kv_tokens) = (0, 0, 0);
+        self.ends = u32::MAX;
         self.several = self.running.len() + self.waiting.len() > 1;
         self.defers = self.is_between();
         self.steps = self.steps.wrapping_add(1);
@@ -381,24 +448,17 @@ impl SchedulerEngine for VllmEngine {
         let needs_as_much = self.settings.whole_prompt_fits || self.waiting.is_empty();
         let full = self.running.len() >= self.settings.max_sequences as usize;
         self.settled = !preempted && self.scheduled.len() == before && (full || needs_as_much);
-        self.describe();
     }
 
     fn settle(&mut self) {
-        let live = &mut self.live;
-        let mut ended: Vec<VllmSlot> = vec![];
-        for queue in [self.running.as_slice(), self.waiting.make_contiguous()] {
-            for &slot in queue {
-                let Some(one) = live[slot].as_mut() else { continue };
-                one.in_flight = 0;
-                if one.ended {
-                    ended.push(slot);
-                }
-            }
-        }
-        if ended.is_empty() {
+        self.heard += 1;
+        if self.ending == 0 {
             return;
         }
+        let has_ended = |slot: &VllmSlot| self.live[*slot].as_ref().is_some_and(|one| one.ended);
+        let queued = self.running.iter().chain(&self.waiting);
+        let ended: Vec<VllmSlot> = queued.copied().filter(has_ended).collect();
+        self.ending = 0;
         self.settled = false;
         self.running.retain(|slot| !ended.contains(slot));
         self.waiting.retain(|slot| !ended.contains(slot));
@@ -422,14 +482,10 @@ impl SchedulerEngine for VllmEngine {
         if self.defers && !self.waiting.is_empty() {
             return 1;
         }
-        let left = |slot: &VllmSlot| {
-            let live = self.at(*slot);
-            live.request.output - live.generated
-        };
-        let ends = self.running.iter().map(left).min().unwrap_or(u32::MAX).max(1);
-        let (size, free) = (self.settings.block_tokens, self.pool.free());
+        let (ends, size, free) = (self.ends.max(1), self.settings.block_tokens, self.pool.free());
         // No more than these, wherever in their blocks the requests are.
-        let at_most = |steps: u32| (self.running.len() as u32).saturating_mul(steps.div_ceil(size) + 1);
+        let at_most =
+            |steps: u32| (self.running.len() as u32).saturating_mul(steps.div_ceil(size).saturating_add(1));
         if at_most(ends) <= free {
             return ends;
         }
@@ -452,7 +508,9 @@ impl SchedulerEngine for VllmEngine {
                 self.at_mut(slot).computed += new;
                 continue;
             }
-            let yielded = if live.generated == 0 { 1 } else { self.yielded(live, new) };
+            let has_draft = self.settings.draft.is_some() && live.generated > 0;
+            let yielded = if has_draft { self.yielded(live, new) } else { 1 };
+            let (asynchronous, heard) = (self.settings.asynchronous, self.heard);
             let live = self.at_mut(slot);
             live.computed = live.known() + yielded - 1;
             live.generated += yielded;
@@ -460,19 +518,23 @@ impl SchedulerEngine for VllmEngine {
                 live.computed += steps - 1;
                 live.generated += steps - 1;
                 let computed = live.computed;
-                self.hold(slot, computed);
-                // When the last of these steps was made up, the token of the one before it was not known.
-                self.publish(slot, computed - u32::from(self.settings.asynchronous));
+                if computed > live.held || computed >= live.whole_at {
+                    self.hold(slot, computed);
+                    // When the last of these steps was made up, the token of the one before it was not known.
+                    self.publish(slot, computed - u32::from(asynchronous));
+                }
             }
-            let asynchronous = self.settings.asynchronous;
             let live = self.at_mut(slot);
-            live.in_flight = if asynchronous { yielded } else { 0 };
+            if asynchronous {
+                (live.newest, live.newest_at) = (yielded, heard);
+            }
             let id = live.request.id;
             if live.generated == yielded {
                 note(id, EngineEvent::FirstToken);
             }
             if live.generated >= live.request.output {
                 live.ended = true;
+                self.ending += 1;
                 note(id, EngineEvent::Finished);
             }
         }

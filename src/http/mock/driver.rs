@@ -44,10 +44,18 @@ pub(super) fn started(deployment: MockDeployment) -> std::io::Result<Sender<Driv
     Ok(sender)
 }
 
+/// A request that is being answered.
+struct OpenAnswer {
+    /// When it reaches the schedulers, in simulated seconds.
+    arrives_s: f64,
+    /// Tokens that its client has.
+    given: u32,
+    parts: mpsc::UnboundedSender<AnswerPart>,
+}
+
 /// Requests that are being answered, and the latencies of those that were.
 struct OpenAnswers {
-    /// With the tokens that their clients have.
-    answers: HashMap<u64, (u32, mpsc::UnboundedSender<AnswerPart>)>,
+    answers: HashMap<u64, OpenAnswer>,
     latencies: MockLatencies,
     front_end_s: f64,
 }
@@ -55,20 +63,30 @@ struct OpenAnswers {
 impl RunListener for OpenAnswers {
     fn answered(&mut self, record: &RequestRecord) {
         self.latencies.count(&record.at_client(self.front_end_s));
-        if let Some((_, answer)) = self.answers.remove(&record.id) {
+        if let Some(answer) = self.answers.remove(&record.id) {
             // A client that has left misses nothing.
-            let _ = answer.send(AnswerPart::Answered(*record));
+            let _ = answer.parts.send(AnswerPart::Answered(*record));
         }
     }
 
     fn has_tokens(&mut self, id: u64, tokens: u32) {
-        let Some((given, answer)) = self.answers.get_mut(&id) else { return };
-        // The answer of a client that has left is computed to its end.
-        if *given < tokens && answer.send(AnswerPart::Tokens(tokens)).is_err() {
-            self.answers.remove(&id);
-        } else {
-            *given = tokens;
+        let Some(answer) = self.answers.get_mut(&id) else { return };
+        if answer.given < tokens {
+            answer.given = tokens;
+            // A client that has left misses nothing.
+            let _ = answer.parts.send(AnswerPart::Tokens(tokens));
         }
+    }
+}
+
+impl OpenAnswers {
+    /// Takes out the requests that have come by `now_s` and whose clients have left, in order.
+    fn left(&mut self, now_s: f64) -> Vec<u64> {
+        let has_left = |answer: &mut OpenAnswer| answer.parts.is_closed() && answer.arrives_s <= now_s;
+        let mut left: Vec<u64> =
+            self.answers.extract_if(|_, answer| has_left(answer)).map(|(id, _)| id).collect();
+        left.sort_unstable();
+        left
     }
 }
 
@@ -98,14 +116,19 @@ fn drive(deployment: &MockDeployment, inbox: &Receiver<DriverMessage>) {
                     let accepted = run.can_take(&request);
                     let part = if accepted { AnswerPart::Accepted } else { AnswerPart::Refused };
                     if answer.send(part).is_ok() && accepted {
-                        open.answers.insert(request.id, (0, answer));
                         let time_s = (simulated_s(arrived) + front_end_s).max(taken_s);
+                        let one = OpenAnswer { arrives_s: time_s, given: 0, parts: answer };
+                        open.answers.insert(request.id, one);
                         source.submit(Arrival { time_s, request });
                     }
                 }
             }
         }
         while run.advance(&mut source, now_s, &mut open).is_some() {}
+        // A server aborts a request whose connection is closed: its scheduler hears of that before its next step.
+        for id in open.left(now_s) {
+            run.give_up(id, now_s, &mut source);
+        }
         taken_s = now_s;
         for answer in requested {
             let figures = MockFigures::of(run.state(now_s), run.totals(), &open.latencies);

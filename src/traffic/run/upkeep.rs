@@ -1,6 +1,6 @@
 //! Events from outside of a run: clients give up, replicas fail and start, and a scaler adds and removes some.
 
-use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::collections::{BinaryHeap, VecDeque};
 
 use super::{
     DeploymentClock, DeploymentSettings, EngineRequest, LeavingRequest, Replica, RequestInRun,
@@ -8,6 +8,7 @@ use super::{
 };
 use crate::spec::role::Role;
 use crate::traffic::due::Due;
+use crate::traffic::number_map::NumberMap;
 use crate::traffic::replica_state::{ReplicaState, ReplicaStates};
 use crate::traffic::scaler::{Autoscaler, ScaleSignal};
 
@@ -41,7 +42,7 @@ pub(super) struct RunUpkeep {
     /// Requests that wait for a replica to serve.
     parked: VecDeque<(EngineRequest, RequestRecord)>,
     /// Requests that may be lost, by number.
-    kept: HashMap<u64, EngineRequest>,
+    kept: NumberMap<u64, EngineRequest>,
     scaler: Option<Autoscaler>,
     /// Whether the operation has any settings.
     is_active: bool,
@@ -60,7 +61,7 @@ impl RunUpkeep {
             set: 0,
             awaited: 0,
             parked: VecDeque::new(),
-            kept: HashMap::new(),
+            kept: NumberMap::default(),
             scaler,
             is_active: operation.client_timeout_s.is_some() || operation.changes_replicas(),
             now_s: 0.0,
@@ -136,7 +137,10 @@ impl<C: DeploymentClock> TrafficRun<'_, C> {
     pub(super) fn timer(&mut self, source: &mut RequestSource) {
         let Some((time_s, timer)) = self.upkeep.take() else { return };
         match timer {
-            RunTimer::GivesUp(id) => self.gives_up(id, time_s, source),
+            RunTimer::GivesUp(id) => {
+                let waited_s = self.settings.operation.client_timeout_s;
+                self.gives_up((id, waited_s), time_s, source);
+            }
             RunTimer::Starts(replica) => self.started(replica, time_s),
             RunTimer::Fails(replica, life) => {
                 if life.is_none_or(|life| life == self.upkeep.states.life(replica)) {
@@ -166,9 +170,19 @@ impl<C: DeploymentClock> TrafficRun<'_, C> {
         }
     }
 
-    /// A client gives up a request, if it has no answer.
-    fn gives_up(&mut self, id: u64, time_s: f64, source: &mut RequestSource) {
-        let waited = self.settings.operation.client_timeout_s.unwrap_or(0.0);
+    /// The client of a request leaves at `time_s`, up to which all events are taken; nothing, where the request has not
+    /// come, or has ended.
+    pub fn give_up(&mut self, id: u64, time_s: f64, source: &mut RequestSource) {
+        // From now on, memory becomes free without an answer.
+        self.upkeep.is_active = true;
+        self.upkeep.now_s = self.upkeep.now_s.max(time_s);
+        self.gives_up((id, None), time_s, source);
+        self.update_replicas(time_s);
+    }
+
+    /// A client gives up a request that it waited for this long, if it has no answer; where that is not known, since it
+    /// came.
+    fn gives_up(&mut self, (id, waited_s): (u64, Option<f64>), time_s: f64, source: &mut RequestSource) {
         let record = if let Some(mut one) = self.ledger.running.remove(&id) {
             self.ledger.router.left(&mut one.route);
             let target = one.route.target;
@@ -188,7 +202,7 @@ impl<C: DeploymentClock> TrafficRun<'_, C> {
             record
         };
         self.ledger.totals.aborted += 1;
-        self.ledger.totals.request_seconds += waited;
+        self.ledger.totals.request_seconds += waited_s.unwrap_or(time_s - record.arrived_s);
         self.unanswered((record, RequestOutcome::GivenUp), time_s, source);
     }
 
@@ -268,7 +282,8 @@ impl<C: DeploymentClock> TrafficRun<'_, C> {
             in_recovery: lost.in_recovery,
             ..RequestRecord::arrived(&request, lost.arrived_s)
         };
-        self.dispatch(request, record, time_s);
+        let able = self.open_to(&request);
+        self.dispatch(request, record, able, time_s);
     }
 
     fn start(&mut self, replica: usize, time_s: f64, after_fault: bool) {
@@ -284,7 +299,8 @@ impl<C: DeploymentClock> TrafficRun<'_, C> {
         }
         self.upkeep.set_faults(self.settings, replica, time_s);
         for (request, record) in std::mem::take(&mut self.upkeep.parked) {
-            self.dispatch(request, record, time_s);
+            let able = self.open_to(&request);
+            self.dispatch(request, record, able, time_s);
         }
     }
 
