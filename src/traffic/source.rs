@@ -427,8 +427,9 @@ impl RequestSource {
     }
 
     fn schedule(&mut self, number: u64, due: DueTurns, now: f64) {
+        let goes_on = self.sessions.get(&number).is_some_and(|session| !session.cut);
         for (turn, time_s) in due {
-            let waits = |line: &StartLine| number < line.sessions && turn == line.turn;
+            let waits = |line: &StartLine| goes_on && number < line.sessions && turn == line.turn;
             if self.start_line.as_ref().is_some_and(waits) {
                 self.passes_the_line(number, now, Some(time_s - now));
             } else {
@@ -575,8 +576,10 @@ mod tests {
         // Its session ends, and its client plays the fourth one.
         source.given_up(1, 12.0);
         let fourth = source.take().unwrap();
-        assert_eq!((fourth.time_s, source.next_s()), (12.0, None));
+        assert_eq!((fourth.time_s, fourth.request.session), (12.0, 3));
         source.answered(2, 20.0);
+        // Its own second turn does not come: it ended.
+        assert!(source.take().is_none());
         let times: Vec<f64> = std::iter::from_fn(|| source.take()).map(|one| one.time_s).collect();
         assert_eq!(times, [21.0, 21.0]);
     }
