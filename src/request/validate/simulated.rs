@@ -247,7 +247,7 @@ fn flagged(
             // Its own chunk is for all ranks together (`chunked_prefill_size //= dp_size`, parallel_hook.py).
             let of_all = traffic.max_num_batched_tokens.is_none();
             sglang.chunk_tokens =
-                sglang.chunk_tokens.map(|most| if of_all { most / tokens(ranks) } else { most });
+                sglang.chunk_tokens.map(|most| if of_all { (most / tokens(ranks)).max(1) } else { most });
             sglang.delayed_passes = traffic.delayed_passes.map(tokens);
             sglang.decodes_after_prefill = traffic.decodes_after_prefill.map_or(0, tokens);
             Ok(SchedulerSettings::Sglang(sglang))
