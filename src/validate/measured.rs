@@ -306,7 +306,7 @@ impl Record<'_> {
             kv_format: kv_format.into(),
             mode: if mode.is_empty() { "agg" } else { mode }.into(),
             pools,
-            equal_lengths: !drawn && !long,
+            equal_lengths: !drawn && !long && layout != TableLayout::Sessions,
             isl: mean(isl.unwrap_or(1)).max(1),
             osl: mean(osl.unwrap_or(TOKENS)).max(2),
             depth: if long { depth(self.text("notes")) } else { 0 },
