@@ -4,6 +4,7 @@
 //! which the layer above makes from the formulas of [`crate::serving`]. Given the same requests, settings and clock, a
 //! run is equal bit for bit.
 
+pub mod agents;
 pub mod block_pool;
 pub mod block_tree;
 pub mod capacity;

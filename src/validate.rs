@@ -3,6 +3,7 @@
 
 pub mod decision;
 pub mod measured;
+mod recipes;
 pub mod replayed;
 pub mod score;
 pub mod summary;

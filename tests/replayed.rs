@@ -63,6 +63,11 @@ fn the_flag_of_a_point_reaches_its_scheduler() {
         row(&found, "kimi-k2.5-b300-128", &setting)[figure]["predicted"].as_f64().unwrap()
     };
     assert!(predicted(4, "tpot_ms") < 0.95 * predicted(1, "tpot_ms"), "{found}");
+    let assumed = found["assumed"].as_array().unwrap();
+    assert!(
+        assumed.iter().any(|one| one["input"].as_str().unwrap().contains("publisher's recipe")),
+        "{found}"
+    );
     let both = row(&found, "minimax-m3-b300-8", "");
     assert!(
         both["ttft_ms"]["predicted"].as_f64() > Some(0.0)

@@ -179,6 +179,7 @@ fn sglang_settings(case: &Value) -> SglangSettings {
         min_free_slots: some("min_free_slots_delay"),
         decodes_after_prefill: number(&of["prefill_decode_interval"]),
         decodes_min_requests: number(&of["prefill_decode_interval_min_bs"]),
+        delayed_passes: None,
         draft: None,
     }
 }

@@ -62,6 +62,7 @@ pub const AMPLE_SGLANG: SglangSettings = SglangSettings {
     min_free_slots: None,
     decodes_after_prefill: 0,
     decodes_min_requests: 0,
+    delayed_passes: None,
     draft: None,
 };
 

@@ -133,6 +133,7 @@ impl SchedulerInputs {
             min_free_slots: None,
             decodes_after_prefill: 0,
             decodes_min_requests: 0,
+            delayed_passes: None,
             draft: self.draft,
         }
     }

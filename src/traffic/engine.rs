@@ -52,6 +52,32 @@ pub enum EngineEvent {
     Failed,
 }
 
+/// How attention ranks take up prompts together: SGLang's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JointPrompts {
+    /// Passes after which ranks with prompts wait no more for those without (`--enable-prefill-delayer`,
+    /// `PrefillDelayer`); none where they do not wait.
+    pub most_passes: Option<u32>,
+    /// Whether no rank decodes while another one computes prompts: with speculative decoding
+    /// (`get_next_batch_to_run`: batches of both kinds are not processed in one group).
+    pub alone: bool,
+}
+
+/// What the other attention ranks leave to a rank in the next step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RankTurn {
+    /// Whether it may begin prompts.
+    pub new_prompts: bool,
+    /// Whether it may decode.
+    pub decodes: bool,
+}
+
+impl Default for RankTurn {
+    fn default() -> RankTurn {
+        RankTurn { new_prompts: true, decodes: true }
+    }
+}
+
 /// Hears of events, with the number of the request.
 pub type Note<'a> = &'a mut dyn FnMut(u64, EngineEvent);
 
@@ -75,6 +101,16 @@ pub trait SchedulerEngine {
     fn found(&self, request: &EngineRequest, identities: &mut BlockIdentities) -> u32;
     /// Whether the cache can hold the request at its end.
     fn can_ever_hold(&self, request: &EngineRequest) -> bool;
+    /// Whether a prompt waits that the next step could take; of schedulers whose ranks wait for each other.
+    fn has_waiting_prompt(&self) -> bool {
+        false
+    }
+    /// Whether the next step goes on with a prompt; of the same.
+    fn has_begun_prompt(&self) -> bool {
+        false
+    }
+    /// What the next choice may take; of the same.
+    fn restrict(&mut self, _turn: RankTurn) {}
     /// Chooses the requests of the next step, with what the scheduler knows. `note` hears of admissions and
     /// preemptions; also of the tokens of the step before, where a preemption may yet lose them.
     fn choose(&mut self, note: Note<'_>);
@@ -164,6 +200,16 @@ impl SchedulerSettings {
             SchedulerSettings::Sglang(settings) => settings.draft,
             SchedulerSettings::Trtllm(settings) => settings.draft,
             SchedulerSettings::Llamacpp(_) => None,
+        }
+    }
+
+    /// The rule by which attention ranks take up prompts together, if there is one.
+    pub fn joint_prompts(&self) -> Option<JointPrompts> {
+        match self {
+            SchedulerSettings::Sglang(settings) => {
+                Some(JointPrompts { most_passes: settings.delayed_passes, alone: settings.draft.is_some() })
+            }
+            _ => None,
         }
     }
 

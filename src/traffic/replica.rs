@@ -1,6 +1,6 @@
 //! One replica: the engines of its attention ranks, which take their steps together.
 
-use super::engine::{EngineEvent, EngineRequest, SchedulerEngine, SchedulerSettings};
+use super::engine::{EngineEvent, EngineRequest, JointPrompts, RankTurn, SchedulerEngine, SchedulerSettings};
 use super::replica_use::StepsUse;
 use super::step_load::{StepClock, StepLoad};
 use std::collections::VecDeque;
@@ -64,6 +64,9 @@ pub struct Replica {
     /// Whether equal steps are taken one by one, so that each token has its own time.
     single: bool,
     last_start_s: f64,
+    joint: Option<JointPrompts>,
+    /// Passes in a row in which prompts waited for other ranks.
+    delayed: u32,
 }
 
 impl Replica {
@@ -78,6 +81,8 @@ impl Replica {
             ahead: settings.is_asynchronous(),
             single: false,
             last_start_s: f64::NEG_INFINITY,
+            joint: settings.joint_prompts().filter(|_| ranks > 1),
+            delayed: 0,
         }
     }
 
@@ -254,10 +259,27 @@ impl Replica {
         }
     }
 
+    /// Ranks with prompts wait for those without, for some passes; then all with prompts compute them.
+    fn agree(&mut self) {
+        let Some(JointPrompts { most_passes, alone }) = self.joint else { return };
+        let waiting = self.engines.iter().filter(|engine| engine.has_waiting_prompt()).count();
+        let some = waiting > 0 && waiting < self.engines.len();
+        let delays = some && most_passes.is_some_and(|most| self.delayed + 1 < most);
+        self.delayed = if delays { self.delayed + 1 } else { 0 };
+        let begun = self.engines.iter().any(|engine| engine.has_begun_prompt());
+        let prompts = begun || (waiting > 0 && !delays);
+        for engine in &mut self.engines {
+            // One that finds no memory for its prompt decodes, so that there will be some.
+            let has_one = engine.has_begun_prompt() || (!delays && engine.has_waiting_prompt());
+            engine.restrict(RankTurn { new_prompts: !delays, decodes: !alone || !prompts || has_one });
+        }
+    }
+
     /// All ranks make up their batches. Returns the number of equal steps.
     fn choose(&mut self, now: f64, note: &mut impl FnMut(ReplicaEvent)) -> u32 {
         let heard = self.inbox.is_empty() && self.aborts.is_empty();
         let mut steps = if heard && !self.single { u32::MAX } else { 1 };
+        self.agree();
         for (engine, load) in self.engines.iter_mut().zip(&mut self.loads) {
             engine.choose(&mut |id, event| note(ReplicaEvent::Request(id, event, now)));
             engine.settle();
@@ -282,5 +304,80 @@ impl Replica {
             0.0
         };
         EqualSteps { start_s: now, steps, first_s, growth_s }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::traffic::content::TokenRun;
+    use crate::traffic::draft::DraftSettings;
+    use crate::traffic::sglang::{SglangPolicy, SglangSettings};
+
+    fn settings(delayed_passes: Option<u32>) -> SchedulerSettings {
+        SchedulerSettings::Sglang(SglangSettings {
+            prefill_tokens: 16_384,
+            chunk_tokens: Some(8192),
+            max_requests: 64,
+            cache_tokens: 1_000_000,
+            page_tokens: 1,
+            context_tokens: 100_000,
+            policy: SglangPolicy::Fcfs,
+            conservativeness: 1.0,
+            prefix_caching: false,
+            mixed_chunk: false,
+            overlap: false,
+            output_limit: None,
+            exact_output: true,
+            prefill_requests: None,
+            min_free_slots: None,
+            decodes_after_prefill: 0,
+            decodes_min_requests: 0,
+            delayed_passes,
+            draft: Some(DraftSettings { tokens: 3, acceptance: 0.5 }),
+        })
+    }
+
+    fn request(id: u64) -> EngineRequest {
+        let run = |id, tokens| TokenRun { id, tokens };
+        EngineRequest::new(id, vec![run(id, 1000), run(100 + id, 400)], 1000, 400)
+    }
+
+    /// The steps, up to `until_s`, as the prompts and the decoding requests of either rank: of requests that come to the
+    /// first rank at once, and to the second one after 50 steps of a millisecond.
+    fn steps(delayed_passes: Option<u32>, until_s: f64) -> Vec<[(usize, u32); 2]> {
+        let mut replica = Replica::new(&settings(delayed_passes), 2);
+        let clock = |_: &[StepLoad]| 1e-3;
+        let quiet = &mut |_: ReplicaEvent| {};
+        replica.arrive(0.0, 0, request(0), &clock, quiet);
+        let (mut seen, mut sent) = (vec![], false);
+        while let Some(end_s) = replica.end_s().filter(|end_s| *end_s < until_s) {
+            let of = |load: &StepLoad| (load.prompts.len(), load.decoding);
+            seen.push([of(&replica.loads[0]), of(&replica.loads[1])]);
+            if !sent && end_s > 0.05 {
+                replica.arrive(end_s, 1, request(1), &clock, quiet);
+                sent = true;
+            }
+            replica.step(&clock, quiet);
+        }
+        seen
+    }
+
+    #[test]
+    fn no_rank_decodes_while_another_one_computes_prompts() {
+        let seen = steps(None, 0.08);
+        assert_eq!(seen[0], [(1, 0), (0, 0)]);
+        let prompt = seen.iter().position(|step| step[1].0 > 0).unwrap();
+        assert_eq!(seen[prompt], [(0, 0), (1, 0)]);
+        assert_eq!(seen[prompt + 1], [(0, 1), (0, 1)]);
+    }
+
+    /// A rank with a prompt waits for the other one, but not longer than it may.
+    #[test]
+    fn prompts_wait_for_other_ranks() {
+        let (at_once, later) = (steps(None, 0.1), steps(Some(30), 0.1));
+        let prompt = |seen: &[[(usize, u32); 2]]| seen.iter().position(|step| step[1].0 > 0).unwrap();
+        assert_eq!(prompt(&later), prompt(&at_once) + 29);
+        assert!(later[prompt(&at_once)..prompt(&later)].iter().all(|step| step == &[(0, 1), (0, 0)]));
     }
 }

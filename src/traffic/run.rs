@@ -732,6 +732,7 @@ mod tests {
             min_free_slots: None,
             decodes_after_prefill,
             decodes_min_requests: 0,
+            delayed_passes: None,
             draft: None,
         })
     }

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::content::BlockIdentities;
 use super::draft::{DraftSettings, places_beyond, proposed, tokens_of_step};
-use super::engine::{EngineEvent, EngineRequest, Note, SchedulerEngine, most_steps, placed};
+use super::engine::{EngineEvent, EngineRequest, Note, RankTurn, SchedulerEngine, most_steps, placed};
 use super::radix_tree::{NodeId, ROOT, RadixTree};
 use super::step_load::{PromptChunk, StepLoad};
 
@@ -67,6 +67,10 @@ pub struct SglangSettings {
     pub decodes_after_prefill: u32,
     /// Running requests below which these are left out: `prefill_decode_interval_min_bs`.
     pub decodes_min_requests: u32,
+    /// Passes after which an attention rank with prompts waits no more for ranks without, `prefill_delayer_max_delay_passes`
+    /// with `enable_prefill_delayer`; none where it does not wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delayed_passes: Option<u32>,
     /// The draft of speculative decoding, if any.
     pub draft: Option<DraftSettings>,
 }
@@ -160,6 +164,7 @@ pub struct SglangEngine {
     /// Passes that looked at the prefixes of the waiting requests.
     passes: u64,
     round: u64,
+    turn: RankTurn,
     load: StepLoad,
 }
 
@@ -195,6 +200,7 @@ impl SglangEngine {
             deferred: 0,
             passes: 0,
             round: 0,
+            turn: RankTurn::default(),
             load: StepLoad::default(),
             settings,
         };
@@ -381,7 +387,7 @@ impl SglangEngine {
         }
         if batch.is_some() {
             self.deferred = self.settings.decodes_after_prefill;
-        } else if !self.running.is_empty() {
+        } else if !self.running.is_empty() && self.turn.decodes {
             batch = self.decode(note);
         }
         for &(slot, _) in batch.iter().flat_map(|batch| &batch.scheduled) {
@@ -654,6 +660,18 @@ impl SchedulerEngine for SglangEngine {
             self.at_mut(slot).output = tokens + 1;
         }
         Some(tokens)
+    }
+
+    fn has_waiting_prompt(&self) -> bool {
+        !self.waiting.is_empty() && self.places(0) > 0 && (!self.full || self.running.is_empty())
+    }
+
+    fn has_begun_prompt(&self) -> bool {
+        self.chunk.is_some()
+    }
+
+    fn restrict(&mut self, turn: RankTurn) {
+        self.turn = turn;
     }
 
     fn choose(&mut self, note: Note<'_>) {

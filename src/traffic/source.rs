@@ -180,6 +180,19 @@ pub struct RequestSource {
     /// Session and turn of requests that are not answered.
     turns: NumberMap<u64, (u64, usize)>,
     counts: SessionCounts,
+    start_line: Option<StartLine>,
+}
+
+/// The place in the first sessions at which each waits until all have come there, or have ended.
+struct StartLine {
+    /// Sessions, the first ones.
+    sessions: u64,
+    /// The turn before which they wait.
+    turn: usize,
+    /// Those that wait, and how long each goes on to wait.
+    held: Vec<(u64, f64)>,
+    /// Sessions that have neither come there nor ended.
+    missing: u64,
 }
 
 /// Requests or sessions that are yet to begin.
@@ -233,6 +246,7 @@ impl RequestSource {
             sessions: NumberMap::default(),
             turns: NumberMap::default(),
             counts: SessionCounts::default(),
+            start_line: None,
         }
     }
 
@@ -263,6 +277,14 @@ impl RequestSource {
     #[must_use]
     pub fn within(self, tokens: u64) -> RequestSource {
         RequestSource { window: tokens, ..self }
+    }
+
+    /// The same, where the first `sessions` sessions send their turn number `turn` when all of them have their answers to
+    /// those before.
+    #[must_use]
+    pub fn lined_up(self, sessions: u64, turn: usize) -> RequestSource {
+        let start_line = Some(StartLine { sessions, turn, held: vec![], missing: sessions });
+        RequestSource { start_line, ..self }
     }
 
     /// The sessions so far.
@@ -304,7 +326,7 @@ impl RequestSource {
         };
         self.counts.started += u64::from(is_first);
         let due = session.next(turn, true, time_s);
-        self.schedule(number, due);
+        self.schedule(number, due, time_s);
         self.turns.insert(self.sent, (number, turn));
         Some(EngineRequest { id: self.sent, session: number, ..request })
     }
@@ -339,7 +361,7 @@ impl RequestSource {
             }
         }
         let due = session.next(turn, false, time_s + self.pause_s);
-        self.schedule(number, due);
+        self.schedule(number, due, time_s);
         self.ended(number, time_s);
     }
 
@@ -347,6 +369,7 @@ impl RequestSource {
     fn ended(&mut self, number: u64, time_s: f64) {
         if self.sessions.get(&number).is_some_and(SessionInFlight::is_over) {
             self.sessions.remove(&number);
+            self.passes_the_line(number, time_s, None);
             self.client_is_free(time_s);
         }
     }
@@ -402,13 +425,35 @@ impl RequestSource {
         self.begun += 1;
         let (session, due) = SessionInFlight::new(session, start_s);
         self.sessions.insert(number, session);
-        self.schedule(number, due);
+        self.schedule(number, due, start_s);
     }
 
-    fn schedule(&mut self, number: u64, due: DueTurns) {
-        let coming =
-            |(turn, time_s)| Coming { time_s, order: (number, turn), what: Next::Turn(number, turn) };
-        self.coming.extend(due.into_iter().map(coming));
+    fn schedule(&mut self, number: u64, due: DueTurns, now: f64) {
+        let goes_on = self.sessions.get(&number).is_some_and(|session| !session.cut);
+        for (turn, time_s) in due {
+            let waits = |line: &StartLine| goes_on && number < line.sessions && turn == line.turn;
+            if self.start_line.as_ref().is_some_and(waits) {
+                self.passes_the_line(number, now, Some(time_s - now));
+            } else {
+                self.send_turn(number, turn, time_s);
+            }
+        }
+    }
+
+    fn send_turn(&mut self, number: u64, turn: usize, time_s: f64) {
+        self.coming.push(Coming { time_s, order: (number, turn), what: Next::Turn(number, turn) });
+    }
+
+    /// A session has come to the line, and goes on `wait_s` seconds after the last one has; or it has ended before.
+    fn passes_the_line(&mut self, number: u64, now: f64, wait_s: Option<f64>) {
+        let Some(line) = self.start_line.as_mut().filter(|line| number < line.sessions) else { return };
+        line.missing = line.missing.saturating_sub(1);
+        line.held.extend(wait_s.map(|wait_s| (number, wait_s)));
+        if line.missing > 0 {
+            return;
+        }
+        let Some(StartLine { turn, held, .. }) = self.start_line.take() else { return };
+        held.into_iter().for_each(|(number, wait_s)| self.send_turn(number, turn, now + wait_s));
     }
 }
 
@@ -442,6 +487,7 @@ pub fn played(sessions: Vec<Session>, clients: Option<u64>) -> RequestSource {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::traffic::session::{SessionTurn, TurnLink};
 
     fn gaps(variation: f64) -> Vec<f64> {
         let traffic = DrawnTraffic {
@@ -507,5 +553,36 @@ mod tests {
         let variance = drawn.iter().map(|one| (one - mean) * (one - mean)).sum::<f64>() / drawn.len() as f64;
         assert!((mean / 500.0 - 1.0).abs() < 0.02, "{mean}");
         assert!((variance.sqrt() / mean - 0.8).abs() < 0.05, "{}", variance.sqrt() / mean);
+    }
+
+    /// Sessions of two turns, of which the second comes a second after the answer to the first, or after the last of
+    /// these.
+    #[test]
+    fn sessions_that_line_up_go_on_together() {
+        let session = |number: u64| {
+            let run = |id| TokenRun { id, tokens: 5 };
+            let link = TurnLink { turn: 0, of_sending: false, wait_s: 1.0 };
+            let turn = |after| SessionTurn {
+                new: vec![run(number)],
+                continues: false,
+                output: run(9),
+                after,
+                start_s: 0.0,
+            };
+            Session { start_s: 0.0, turns: vec![turn(vec![]), turn(vec![link])] }
+        };
+        let mut source = played((0..4).map(session).collect(), Some(3)).lined_up(3, 1);
+        let first: Vec<u64> = (0..3).filter_map(|_| source.take()).map(|one| one.request.id).collect();
+        assert_eq!((first.as_slice(), source.next_s()), ([0, 1, 2].as_slice(), None));
+        source.answered(0, 10.0);
+        // Its session ends, and its client plays the fourth one.
+        source.given_up(1, 12.0);
+        let fourth = source.take().unwrap();
+        assert_eq!((fourth.time_s, fourth.request.session), (12.0, 3));
+        source.answered(2, 20.0);
+        // Its own second turn does not come: it ended.
+        assert!(source.take().is_none());
+        let times: Vec<f64> = std::iter::from_fn(|| source.take()).map(|one| one.time_s).collect();
+        assert_eq!(times, [21.0, 21.0]);
     }
 }

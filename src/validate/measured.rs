@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use super::recipes::PublishedRecipe;
 use super::replayed::{AgentSessions, READ_OF_POINTS, READ_OF_SESSIONS, TableLayout};
 use crate::spec::degree::Degree;
 use crate::spec::error::Error;
@@ -80,6 +81,12 @@ pub struct MeasuredTraffic {
     pub prefill_interval: Option<u64>,
     /// Tokens of a prompt above which a step of vLLM computes no more of it than this, where set.
     pub long_prompt_threshold: Option<u64>,
+    /// Whether no prompt is computed in parts.
+    pub whole_prompts: bool,
+    /// Passes after which ranks of SGLang with prompts wait no more for ranks without, where set.
+    pub delayed_passes: Option<u64>,
+    /// Steps of SGLang without prompts after one with them, where set.
+    pub decodes_after_prefill: Option<u64>,
     /// Tokens that the KV cache of an attention rank holds, where the server said so.
     pub cache_tokens: Option<u64>,
     /// Inputs that the row does not state, with the values that are taken for them and their sources.
@@ -256,7 +263,7 @@ impl Record<'_> {
         let single = mode == "single-stream" || mode.ends_with("-bench");
         let stated = self.whole("concurrency", &CONCURRENCY)?.map(|requests| requests.max(1));
         let concurrency = stated.or(single.then_some(1));
-        let traffic = self.simulated(layout, concurrency)?;
+        let mut traffic = self.simulated(layout, concurrency)?;
         let [isl, osl] = match layout {
             TableLayout::Sessions => self.session_lengths()?,
             _ => [self.whole("isl", &ISL)?, self.whole("osl", &OSL)?],
@@ -277,6 +284,17 @@ impl Record<'_> {
             TableLayout::Points => self.runtime_of_point(),
             _ => (self.text("runtime"), self.either(["runtime_version", "version"])),
         };
+        let pools = self.pools(layout, devices)?;
+        let named = [self.model(), self.text("hardware"), runtime];
+        let recipe = PublishedRecipe::of(layout, self.text("source"), named, pools[0].dp);
+        if let Some((recipe, traffic)) = recipe.zip(traffic.as_mut()) {
+            recipe.complete(traffic, isl.unwrap_or(1), concurrency.unwrap_or(1));
+        }
+        let usual = recipe.and_then(|recipe| recipe.kv_format.as_deref()).unwrap_or_default();
+        let kv_format = match self.either(["kv_format", "kv_precision"]) {
+            "" => usual,
+            stated => stated,
+        };
         Ok(MeasuredRow {
             id: self.text("id").into(),
             model: self.model().into(),
@@ -285,10 +303,10 @@ impl Record<'_> {
             runtime: runtime.into(),
             version: version.into(),
             weight_format: self.either(["weight_format", "precision"]).into(),
-            kv_format: self.either(["kv_format", "kv_precision"]).into(),
+            kv_format: kv_format.into(),
             mode: if mode.is_empty() { "agg" } else { mode }.into(),
-            pools: self.pools(layout, devices)?,
-            equal_lengths: !drawn && !long,
+            pools,
+            equal_lengths: !drawn && !long && layout != TableLayout::Sessions,
             isl: mean(isl.unwrap_or(1)).max(1),
             osl: mean(osl.unwrap_or(TOKENS)).max(2),
             depth: if long { depth(self.text("notes")) } else { 0 },
@@ -383,6 +401,9 @@ impl Record<'_> {
             gpu_memory_utilization: self.positive("gpu_memory_utilization", &MEMORY_SHARE)?,
             prefill_interval: None,
             long_prompt_threshold: None,
+            whole_prompts: false,
+            delayed_passes: None,
+            decodes_after_prefill: None,
             cache_tokens: None,
             assumed: vec![],
         }))

@@ -11,12 +11,11 @@ use crate::request::simulate::{DEFAULT_SEED, REQUESTS_SENT};
 use crate::search::problem::Problem;
 use crate::search::simulated_pool::{InstanceClock, SchedulerInputs, tokens};
 use crate::spec::role::Role;
-use crate::traffic::content::{TokenRun, mixed};
+use crate::traffic::agents::AgentPlay;
 use crate::traffic::engine::SchedulerSettings;
 use crate::traffic::outcome::{Distribution, RequestRecord};
 use crate::traffic::router::RoutePolicy;
 use crate::traffic::run::{DeploymentSettings, PoolSettings, RunTotals, run};
-use crate::traffic::session::{Session, SessionTurn, TurnLink};
 use crate::traffic::source::{Arrivals, DrawnTraffic, LengthDistribution, RequestSource, played};
 use crate::validate::measured::{
     DRAWN_LENGTHS, MEAN_OF_DRAWN, MeasuredArrivals, MeasuredRow, MeasuredTraffic,
@@ -40,8 +39,8 @@ pub struct SimulatedRow {
 #[derive(Clone, Debug)]
 enum RowRequests {
     Drawn(DrawnTraffic),
-    /// Of this many clients, with outputs of this many tokens.
-    Sessions(AgentSessions, u64, u64),
+    /// Of this many clients.
+    Sessions(AgentSessions, u64),
 }
 
 /// Latencies of the counted requests as their clients see them, in seconds.
@@ -74,9 +73,9 @@ impl SimulatedLatencies {
 
 /// Requests of each client in the benchmarks of InferenceX (benchmarks/benchmark_lib.sh, num_prompts).
 const REQUESTS_PER_CLIENT: u64 = 10;
-/// Requests of each client of sessions before the figures begin: one for what it had in its context, and ten more (AgentX
-/// methodology, warm-up).
-const WARM_UP_PER_CLIENT: u64 = 11;
+/// Requests of each client of sessions before the figures begin: one for what it had in its context, and ten more, of one
+/// token each; when all clients have theirs, all go on (AgentX methodology, warm-up).
+const WARM_UP_PER_CLIENT: usize = 11;
 /// The part of its first session at which a client begins, at least and at most (AgentX methodology, warm-up).
 const BEGINS_WITHIN: [f64; 2] = [0.25, 0.75];
 
@@ -150,8 +149,16 @@ impl SimulatedRow {
     fn source(&self) -> (RequestSource, f64) {
         match &self.requests {
             RowRequests::Drawn(traffic) => (RequestSource::new(traffic.clone()), f64::INFINITY),
-            RowRequests::Sessions(sessions, clients, output) => {
-                (played(in_progress(sessions, *clients, tokens(*output)), Some(*clients)), sessions.lasted_s)
+            RowRequests::Sessions(AgentSessions { traffic, lasted_s }, clients) => {
+                let play = AgentPlay {
+                    clients: *clients,
+                    begins: BEGINS_WITHIN,
+                    warm_up: WARM_UP_PER_CLIENT,
+                    lasts_s: *lasted_s,
+                    seed: DEFAULT_SEED,
+                };
+                let source = played(traffic.sessions(&play), Some(*clients));
+                (source.lined_up(*clients, WARM_UP_PER_CLIENT), *lasted_s)
             }
         }
     }
@@ -206,12 +213,13 @@ fn requests(
             Ok((RowRequests::Drawn(drawn), warm_up))
         }
         MeasuredArrivals::Clients => {
-            let sent = (Arrivals::Clients(clients), clients.saturating_mul(REQUESTS_PER_CLIENT));
+            let all = traffic.requests.unwrap_or(clients.saturating_mul(REQUESTS_PER_CLIENT));
+            let sent = (Arrivals::Clients(clients), all);
             Ok((RowRequests::Drawn(drawn(row, traffic, sent)), 0))
         }
         MeasuredArrivals::Sessions(sessions) => {
-            let requests = RowRequests::Sessions(sessions.clone(), clients, row.osl);
-            Ok((requests, clients.saturating_mul(WARM_UP_PER_CLIENT)))
+            let requests = RowRequests::Sessions(sessions.clone(), clients);
+            Ok((requests, clients.saturating_mul(WARM_UP_PER_CLIENT as u64)))
         }
         MeasuredArrivals::Trace(name) => Err(format!("traffic: `{name}` is not in the table")),
     }
@@ -229,10 +237,22 @@ fn flagged(
             // Engines without attention data parallelism ignore it: `DPEngineCoreProc._should_throttle_prefills`.
             vllm.prefill_interval = interval.filter(|_| ranks > 1).map(tokens);
             vllm.long_prompt_threshold = longest.map(tokens).or(vllm.long_prompt_threshold);
+            vllm.chunked_prefill &= !traffic.whole_prompts;
             Ok(SchedulerSettings::Vllm(vllm))
         }
-        other if interval.or(longest).is_none() => Ok(other),
-        _ => Err("prefill_schedule_interval, long_prefill_token_threshold: flags of vLLM alone".to_owned()),
+        _ if interval.or(longest).is_some() => {
+            Err("prefill_schedule_interval, long_prefill_token_threshold: flags of vLLM alone".to_owned())
+        }
+        SchedulerSettings::Sglang(mut sglang) => {
+            // Its own chunk is for all ranks together (`chunked_prefill_size //= dp_size`, parallel_hook.py).
+            let of_all = traffic.max_num_batched_tokens.is_none();
+            sglang.chunk_tokens =
+                sglang.chunk_tokens.map(|most| if of_all { (most / tokens(ranks)).max(1) } else { most });
+            sglang.delayed_passes = traffic.delayed_passes.map(tokens);
+            sglang.decodes_after_prefill = traffic.decodes_after_prefill.map_or(0, tokens);
+            Ok(SchedulerSettings::Sglang(sglang))
+        }
+        other => Ok(other),
     }
 }
 
@@ -263,34 +283,4 @@ fn drawn(
         sessions: None,
         seed: DEFAULT_SEED,
     }
-}
-
-/// Sessions for all clients, enough for the time that is measured: the first of each is in progress.
-fn in_progress(of: &AgentSessions, clients: u64, output: u32) -> Vec<Session> {
-    // Prompts grow by the same number of tokens in each turn, from nothing, to the stated mean.
-    let turns = (2.0 * of.prompt / of.new_tokens - 1.0).round().max(1.0) as u64;
-    let played = (of.lasted_s / (turns as f64 * of.think_s.max(1.0))) as u64 + 2;
-    let session = |number: u64| {
-        let [least, most] = BEGINS_WITHIN;
-        let place = (number as f64 + 0.5) / clients as f64;
-        let begins = if number < clients { least + (most - least) * place } else { 0.0 };
-        let first = (begins * turns as f64) as u64;
-        let turn = |turn: u64| {
-            let prompt = (of.new_tokens * (turn + 1) as f64).round() as u64;
-            let link = TurnLink {
-                turn: (turn - first).saturating_sub(1) as usize,
-                of_sending: false,
-                wait_s: of.think_s,
-            };
-            SessionTurn {
-                new: vec![TokenRun { id: mixed(14, number), tokens: tokens(prompt) }],
-                continues: false,
-                output: TokenRun { id: mixed(mixed(15, number), turn), tokens: output },
-                after: if turn == first { vec![] } else { vec![link] },
-                start_s: 0.0,
-            }
-        };
-        Session { start_s: 0.0, turns: (first..turns).map(turn).collect() }
-    };
-    (0..clients.saturating_mul(played)).map(session).collect()
 }

@@ -78,7 +78,9 @@ impl SglangEngine {
         let mut pass = self.begin();
         self.go_on_with_chunk(&mut pass);
         let continued = pass.chosen.len();
-        self.admit(&mut pass);
+        if self.turn.new_prompts {
+            self.admit(&mut pass);
+        }
         if pass.chosen.is_empty() {
             return None;
         }
@@ -132,7 +134,7 @@ impl SglangEngine {
     }
 
     /// Requests that can join, when the step already has `with_row` that run.
-    fn places(&self, with_row: u32) -> u32 {
+    pub(super) fn places(&self, with_row: u32) -> u32 {
         let most = self.settings.max_requests.saturating_sub(self.running.len() as u32);
         most.min(self.rows + with_row)
     }

@@ -25,6 +25,7 @@ fn random_settings(rng: &mut Rng) -> SglangSettings {
         min_free_slots: None,
         decodes_after_prefill: if rng.u32(0..4) == 0 { 3 } else { 0 },
         decodes_min_requests: rng.u32(0..3),
+        delayed_passes: None,
         draft: None,
     }
 }
