@@ -256,7 +256,12 @@ fn a_sample_that_would_not_be_all_is_refused_with_the_reason() {
         assert_eq!(fault.key, "sample_replicas", "{fault}");
     }
     let operation = SimulatedOperation { client_timeout: Some(9.0), ..SimulatedOperation::default() };
-    let request = SimulateRequest { scenario: scenario(16), traffic: few(plain()), operation };
+    let request = SimulateRequest {
+        scenario: scenario(16),
+        traffic: few(plain()),
+        operation,
+        ..SimulateRequest::default()
+    };
     assert_eq!(simulate(&CATALOG, &request, &UNCONTROLLED).unwrap_err().key, "sample_replicas");
     // The same trace, where the router needs no state: the part that it sends to a quarter of the replicas.
     let thinned = SimulatedTraffic { trace, router: Some(RoutePolicy::RoundRobin), ..plain() };
