@@ -57,9 +57,11 @@ const CACHE_KEPT: f64 = 0.95;
 const LEAST_IN_FLIGHT: f64 = 0.01;
 /// Requests of a run by default, at most, unless each client has fewer than two requests or sessions of them: a run takes
 /// seconds.
-const MOST_SENT: f64 = 40_000.0;
-/// Requests of a run of the most clients that are tried, where each has two requests or sessions.
+const MOST_SENT: f64 = 20_000.0;
+/// Requests of a run of the most clients that are tried, where each has two requests or sessions; and these clients: limits
+/// on TPOT alone are met by any number, of which most wait.
 const MOST_NEEDED: f64 = 100_000.0;
+const MOST_CLIENTS: u64 = 10_000;
 /// The most replicas that are tried.
 const MOST_REPLICAS: u64 = 1000;
 
@@ -247,6 +249,7 @@ impl CapacitySearch<'_> {
             CapacityQuantity::Clients => {
                 let traffic = &self.request.traffic;
                 let needed = (MOST_NEEDED / (SESSIONS_PER_CLIENT * traffic.turns())) as u64;
+                let needed = needed.min(MOST_CLIENTS);
                 let most = match traffic.sessions.len() as u64 {
                     0 => traffic.requests.unwrap_or(needed),
                     sessions => sessions,

@@ -4,7 +4,7 @@ use super::page::{heading, indent, paragraph};
 use crate::report::capacity::{
     AutoscaledReplicas, CapacityBound, CapacityQuantity, CapacityReport, CapacityRule, CapacityTrial,
 };
-use crate::report::number::{count, digits, percent, time};
+use crate::report::number::{change, count, digits, percent, time};
 use crate::report::table::table;
 use crate::traffic::capacity::CapacityEnd;
 
@@ -88,7 +88,7 @@ fn bound(report: &CapacityReport, one: &CapacityBound) -> String {
 
 fn autoscaled(of: &AutoscaledReplicas) -> String {
     let fixed = of.fixed_device_hours.map_or_else(String::new, |hours| {
-        format!("; without it {}, {} less with it", digits(hours), percent(1.0 - of.device_hours / hours))
+        format!(" ({} against {} without it)", change(hours, of.device_hours), digits(hours))
     });
     format!(
         "with autoscaling on average {} replicas, {} device-hours{fixed}{}",
