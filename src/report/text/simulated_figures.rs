@@ -53,21 +53,24 @@ fn utilization(pool: &PoolUtilization) -> String {
 pub fn intervals(found: Option<&SimulatedIntervals>) -> String {
     let Some(found) = found else { return String::new() };
     let rest = format!("p10 to p90 of {} with the errors of the prediction", count(found.draws, "run"));
-    let cell = |one: Option<Quantiles>| {
-        one.map_or_else(String::new, |one| format!("{} to {}", time(one.p10), time(one.p90)))
-    };
+    let cell = |one: Option<Quantiles>| one.map_or_else(String::new, |one| span(&one, time));
     let row = |one: &LatencyIntervals| {
         let times = one.values().map(cell);
         std::iter::once(one.metric.to_uppercase()).chain(times).collect::<Vec<_>>()
     };
     let rows = found.latencies.iter().map(row);
-    let ends =
-        |one: &Quantiles, words: fn(f64) -> String| format!("{} to {}", words(one.p10), words(one.p90));
-    let good = found
-        .goodput
-        .as_ref()
-        .map_or_else(String::new, |good| format!("within the SLOs {}; ", ends(good, percent)));
+    let good = found.goodput.as_ref();
+    let good = good.map_or_else(String::new, |good| format!("within the SLOs {}; ", span(good, percent)));
     heading("Intervals", &rest)
         + &indent(&table(&["", "mean", "p50", "p90", "p95", "p99"], rows), 2)
-        + &paragraph(&format!("{good}{} output tok/s", ends(&found.output_tok_s, digits)))
+        + &paragraph(&format!("{good}{} output tok/s", span(&found.output_tok_s, digits)))
+}
+
+/// The ends of an interval: `34.2 to 103 ms`.
+fn span(one: &Quantiles, words: fn(f64) -> String) -> String {
+    let (low, high) = (words(one.p10), words(one.p90));
+    match low.rsplit_once(' ').zip(high.rsplit_once(' ')) {
+        Some(((number, unit), (_, other))) if unit == other => format!("{number} to {high}"),
+        _ => format!("{low} to {high}"),
+    }
 }
