@@ -15,7 +15,7 @@ const NONE: BlockId = BlockId::MAX;
 enum KeptTokens {
     /// None: it is not whole, or was given to another request.
     Nothing,
-    /// Those of a request that no other one begins with: no prompt looks for them.
+    /// Those of a request that no other one begins with: no prompt searches for them.
     Own,
     /// Tokens that a prompt finds by their identity.
     Shared,
