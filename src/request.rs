@@ -38,6 +38,7 @@ pub mod rendered;
 pub mod saved_answer;
 pub mod simulate;
 pub mod simulated_operation;
+pub mod simulated_tiers;
 pub mod static_batch;
 pub mod stepped_down;
 pub mod sweep;

@@ -4,8 +4,10 @@
 //! which the layer above makes from the formulas of [`crate::serving`]. Given the same requests, settings and clock, a
 //! run is equal bit for bit.
 
+pub mod block_lru;
 pub mod block_pool;
 pub mod block_tree;
+pub mod cache_tier;
 pub mod content;
 pub mod draft;
 mod due;

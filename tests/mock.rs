@@ -8,7 +8,6 @@ use mantile::http::mock::{MockDeployment, serve_mock};
 use mantile::http::{ConnectionLimits, ServerAccess};
 use mantile::request::UNCONTROLLED;
 use mantile::request::simulate::{SimulateRequest, SimulatedTraffic, simulate};
-use mantile::request::simulated_operation::SimulatedOperation;
 use mantile::spec::deployment::Deployment;
 use mantile::spec::fleet::TracedRequest;
 use mantile::spec::role::Role;
@@ -104,8 +103,7 @@ fn a_streamed_run_is_the_same_run_and_each_token_has_its_time() {
     let mut preempted = 0;
     for scheduler in schedulers {
         for roles in [&[(Role::Aggregated, 1)][..], &[(Role::Prefill, 1), (Role::Decode, 2)]] {
-            let pool =
-                |&(role, replicas)| PoolSettings { role, replicas, ranks: 1, scheduler: scheduler.clone() };
+            let pool = |&(role, replicas)| PoolSettings::untiered(role, (replicas, 1), scheduler.clone());
             let pools = roles.iter().map(pool).collect();
             let settings = DeploymentSettings {
                 pools,
@@ -151,7 +149,7 @@ fn question(speed_up: f64) -> SimulateRequest {
         ..Scenario::default()
     };
     let traffic = SimulatedTraffic { speed_up: Some(speed_up), ..SimulatedTraffic::default() };
-    SimulateRequest { scenario, traffic, operation: SimulatedOperation::default() }
+    SimulateRequest { scenario, traffic, ..SimulateRequest::default() }
 }
 
 fn server(speed_up: f64, access: ServerAccess) -> Running {
@@ -379,13 +377,8 @@ fn a_client_that_leaves_and_a_stop_end_it() {
 
 #[test]
 fn a_request_that_no_cache_holds_is_not_taken() {
-    let settings: DeploymentSettings = PoolSettings {
-        role: Role::Aggregated,
-        replicas: 1,
-        ranks: 1,
-        scheduler: SchedulerSettings::Vllm(AMPLE),
-    }
-    .into();
+    let settings: DeploymentSettings =
+        PoolSettings::untiered(Role::Aggregated, (1, 1), SchedulerSettings::Vllm(AMPLE)).into();
     let run = TrafficRun::new(&settings, &clock);
     assert!(run.can_take(&EngineRequest::new(0, vec![], 1000, 10)));
     assert!(!run.can_take(&EngineRequest::new(0, vec![], 1000, 10_000_000)));

@@ -98,7 +98,7 @@ pub fn pool(scheduler: VllmSettings, replicas: usize, ranks: usize) -> Deploymen
 }
 
 pub fn equal_replicas(scheduler: SchedulerSettings, replicas: usize, ranks: usize) -> DeploymentSettings {
-    PoolSettings { role: Role::Aggregated, replicas, ranks, scheduler }.into()
+    PoolSettings::untiered(Role::Aggregated, (replicas, ranks), scheduler).into()
 }
 
 /// A step that reads its weights, its tokens and its cache.
@@ -253,7 +253,7 @@ pub fn split_deployments() -> impl Strategy<Value = DeploymentSettings> {
     ];
     let sizes = (1usize..3, 1usize..3, 0usize..2, 1usize..3);
     (scheduler, sizes, routers()).prop_map(|(scheduler, (prefill, decode, both, ranks), router)| {
-        let pool = |role, replicas| PoolSettings { role, replicas, ranks, scheduler: scheduler.clone() };
+        let pool = |role, replicas| PoolSettings::untiered(role, (replicas, ranks), scheduler.clone());
         let pools = [(Role::Prefill, prefill), (Role::Aggregated, both), (Role::Decode, decode)];
         let pools = pools.into_iter().filter(|(_, replicas)| *replicas > 0);
         DeploymentSettings {

@@ -8,6 +8,7 @@ use crate::http::mock::{MockDeployment, serve_mock};
 use crate::request::UNCONTROLLED;
 use crate::request::simulate::{SimulateRequest, SimulatedTraffic};
 use crate::request::simulated_operation::SimulatedOperation;
+use crate::request::simulated_tiers::SimulatedTiers;
 use crate::spec::limits::{SPEED_UP, number};
 use crate::store::catalog::Catalog;
 use crate::traffic::router::RoutePolicy;
@@ -56,6 +57,7 @@ impl Mock {
             scenario: self.planned.scenario()?,
             traffic,
             operation: SimulatedOperation::default(),
+            tiers: SimulatedTiers::default(),
         };
         self.planned.problem.save(catalog, &request.scenario)?;
         let deployment = MockDeployment::new(catalog, &request, &self.served_model_name, &UNCONTROLLED)?;

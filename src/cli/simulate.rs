@@ -11,6 +11,7 @@ use crate::report::svg::simulate::simulate_picture;
 use crate::request::UNCONTROLLED;
 use crate::request::simulate::{SimulateRequest, SimulatedTraffic, simulate};
 use crate::request::simulated_operation::SimulatedOperation;
+use crate::request::simulated_tiers::SimulatedTiers;
 use crate::spec::error::Error;
 use crate::store::catalog::Catalog;
 use crate::store::file::{self, FileSizeLimit};
@@ -28,13 +29,16 @@ so that requests come at the rate once sessions end as often as they start.
 With --client-timeout, clients give up; with --fault-at or --mtbf, replicas fail, and their requests are sent again; with \
 --autoscale, replicas come and go with the load. The answer then has the requests without an answer, and device-hours.
 
+With --kv-host-memory, and with --kv-store behind it, prompts find in host memory and in a store what the devices no longer have, and load it. The answer then has the hit rate by tier.
+
 Examples:
   mantile-opt simulate --model Llama-3.1-8B --hardware 1xh100 --tp 1 --rate 10
   mantile-opt simulate --model Llama-3.1-8B --hardware 1xh100 --tp 1 --concurrency 64
   mantile-opt simulate --model Qwen3-14B --hardware 1xh100 --rate 8 --isl-variation 0.8 --osl-variation 1 --detail
   mantile-opt simulate --model Qwen3-14B --hardware 1xh100 --tp 1 --concurrency 16 --turns 10 --turn-isl 1500
   mantile-opt simulate --model Qwen3-14B --hardware 2xh100 --tp 1 --rate 12 --fault-at 60 --startup-time 90
-  mantile-opt simulate --model Qwen3-14B --hardware 1xh100 --tp 1 --rate 12 --autoscale requests --autoscale-target 32 --max-replicas 4 --startup-time 90";
+  mantile-opt simulate --model Qwen3-14B --hardware 1xh100 --tp 1 --rate 12 --autoscale requests --autoscale-target 32 --max-replicas 4 --startup-time 90
+  mantile-opt simulate --model Qwen3-14B --hardware 1xh100 --tp 1 --concurrency 64 --turns 10 --turn-isl 1500 --kv-host-memory 200";
 
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(after_long_help = AFTER)]
@@ -48,6 +52,8 @@ pub struct Simulate {
     pub trace: Option<PathBuf>,
     #[command(flatten)]
     pub operation: SimulatedOperation,
+    #[command(flatten)]
+    pub tiers: SimulatedTiers,
     /// Show the slowest requests, and why they were
     #[arg(long, help_heading = "Output")]
     pub detail: bool,
@@ -78,7 +84,7 @@ impl Simulate {
                 None => traffic.trace = traced_in(&text).map_err(fault)?,
             }
         }
-        let operation = self.operation.clone();
-        Ok(SimulateRequest { scenario: self.planned.scenario()?, traffic, operation })
+        let (operation, tiers) = (self.operation.clone(), self.tiers.clone());
+        Ok(SimulateRequest { scenario: self.planned.scenario()?, traffic, operation, tiers })
     }
 }

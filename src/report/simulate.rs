@@ -5,9 +5,11 @@ use serde::{Deserialize, Serialize};
 
 use super::operation::OperationReport;
 use super::sheet;
+use super::tiers::TierReport;
 use crate::spec::percentile::Percentile;
 use crate::spec::role::Role;
 use crate::spec::scenario::Scenario;
+use crate::traffic::cache_tier::CacheTierSettings;
 use crate::traffic::engine::SchedulerSettings;
 use crate::traffic::outcome::{Distribution, RequestRecord, TimelinePoint};
 use crate::traffic::router::RoutePolicy;
@@ -55,6 +57,9 @@ pub struct SimulateReport {
     /// Clients that gave up, faults and scaling; absent where the request has none of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operation: Option<OperationReport>,
+    /// Hits by tier of the KV cache; absent where only the devices have one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tiers: Option<TierReport>,
 }
 
 /// Equal replicas.
@@ -66,6 +71,9 @@ pub struct SimulatedPool {
     /// Attention ranks of a replica, each with its own scheduler and cache.
     pub attention_ranks: u64,
     pub scheduler: SchedulerSettings,
+    /// Tiers of the KV cache behind the devices of each attention rank; absent without any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tiers: Option<CacheTierSettings>,
 }
 
 impl SimulatedPool {
@@ -76,6 +84,7 @@ impl SimulatedPool {
             replicas: settings.replicas as u64,
             attention_ranks: settings.ranks as u64,
             scheduler: settings.scheduler.clone(),
+            tiers: settings.tiers.clone(),
         }
     }
 }
@@ -171,11 +180,18 @@ pub struct SlowRequest {
     pub preemptions: u32,
     /// Tokens of its prompt that were in the cache.
     pub cached_tokens: u32,
+    /// Of these, those that came from tiers behind the devices; absent where none did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loaded_tokens: Option<u32>,
+    /// From the start of their load to its end: in the queue, or, where a step waits for them, in the prefill.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load_ms: Option<f64>,
 }
 
 impl SlowRequest {
     /// The request of a record.
     pub fn of(one: &RequestRecord) -> SlowRequest {
+        let loaded_tokens = Some(one.host_tokens + one.store_tokens).filter(|tokens| *tokens > 0);
         SlowRequest {
             id: one.id,
             arrived_s: one.arrived_s,
@@ -189,6 +205,8 @@ impl SlowRequest {
             preempted_ms: one.preempted_s * 1e3,
             preemptions: one.preemptions,
             cached_tokens: one.cached_tokens,
+            loaded_tokens,
+            load_ms: loaded_tokens.map(|_| one.load_s * 1e3),
         }
     }
 }

@@ -23,6 +23,7 @@ pub mod recommend;
 pub mod screen;
 pub mod simulate;
 pub mod static_batch;
+pub mod tiers;
 pub mod time;
 pub mod verify;
 pub mod why;

@@ -8,12 +8,14 @@ use super::estimate::{EstimateRequest, estimate};
 use super::optimize::{OptimizeRequest, at, optimize};
 use super::priced_plan::PricedPlan;
 use super::simulated_operation::SimulatedOperation;
+use super::simulated_tiers::SimulatedTiers;
 use super::traced_traffic::{arrivals, sessions};
 use crate::report::operation::{FaultReport, OperationReport, ScalingReport};
 use crate::report::result::{MetricsReport, ReportedDeployment};
 use crate::report::simulate::{
     LatencyRow, ServedFigures, SimulateReport, SimulatedPool, SlowRequest, TrafficReport,
 };
+use crate::report::tiers::TierReport;
 use crate::search::simulated_pool::tokens;
 use crate::spec::error::Error;
 use crate::spec::fleet::TracedRequest;
@@ -40,6 +42,8 @@ pub struct SimulateRequest {
     pub traffic: SimulatedTraffic,
     /// Clients that give up, faults, and replicas that come and go.
     pub operation: SimulatedOperation,
+    /// Tiers of the KV cache behind that of the devices.
+    pub tiers: SimulatedTiers,
 }
 
 /// Traffic around the lengths and the load of a scenario.
@@ -230,7 +234,8 @@ impl SimulateRequest {
         let priced = Scenario { rate: None, percentile: None, ..scenario.clone() };
         let plan = PricedPlan::new(catalog, &EstimateRequest::of(priced), control)?;
         let seed = self.traffic.seed.unwrap_or(DEFAULT_SEED);
-        let settings = plan.deployment(self.traffic.router.unwrap_or_default(), seed)?;
+        let mut settings = plan.deployment(self.traffic.router.unwrap_or_default(), seed)?;
+        self.tiers.apply(&plan, &mut settings.pools)?;
         let operation = self.operation.settings(&settings.pools, plan.clock().front_end_s())?;
         Ok((scenario, plan, DeploymentSettings { operation, ..settings }))
     }
@@ -493,5 +498,6 @@ fn report(
         slowest: measured.slowest.iter().map(SlowRequest::of).collect(),
         timeline: totals.timeline.points().to_vec(),
         operation: None,
+        tiers: TierReport::of(&settings.pools, totals),
     }
 }

@@ -227,8 +227,8 @@ impl<C: DeploymentClock> TrafficRun<'_, C> {
         let mut there: Vec<_> = there.map(|(id, target)| (target.rank, id)).collect();
         there.sort_unstable();
         let ledger = &mut self.ledger;
-        let scheduler = &self.settings.pools[self.pools[replica]].scheduler;
-        self.replicas[replica].fail(time_s, scheduler, &there, &mut |event| ledger.note(event));
+        let pool = &self.settings.pools[self.pools[replica]];
+        self.replicas[replica].fail(time_s, pool, &there, &mut |event| ledger.note(event));
         self.ledger.totals.faults += 1;
         if self.upkeep.states.of(replica) == ReplicaState::Draining {
             self.removed(replica, time_s);
@@ -305,13 +305,13 @@ impl<C: DeploymentClock> TrafficRun<'_, C> {
         };
         let Some(replica) = (0..self.replicas.len()).find(is_absent) else { return };
         let pool = self.pool(replica);
-        self.replicas[replica] = Replica::new(&pool.scheduler, pool.ranks);
+        self.replicas[replica] = Replica::new(pool, pool.stores(self.store.as_ref()));
         self.start(replica, time_s, false);
     }
 
     fn removed(&mut self, replica: usize, time_s: f64) {
         self.upkeep.states.remove(replica, time_s);
-        self.replicas[replica] = Replica::new(&self.pool(replica).scheduler, 0);
+        self.replicas[replica] = Replica::new(self.pool(replica), vec![]);
     }
 
     fn remove_replica(&mut self, time_s: f64) {
