@@ -60,7 +60,8 @@ impl SimulatedTiers {
                 return Err(Error::new("kv_host_memory", found, "a prefix cache", fix));
             }
             widen_pages(&mut pool.scheduler);
-            pool.tiers = Some(self.settings(gib * GIB / pool.ranks.max(1) as f64, (pool, clock))?);
+            let host_bytes = gib * GIB / pool.ranks.max(1) as f64;
+            pool.tiers = Some(self.settings(host_bytes, (&*pool, clock))?);
         }
         Ok(())
     }

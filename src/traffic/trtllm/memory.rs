@@ -142,13 +142,14 @@ impl TrtllmEngine {
         while tokens < usable {
             let key = self.key(slot, tokens / size, usable);
             let exact = self.tree.find(above, &key).map(|block| (block, key.count()));
-            if exact.is_none() && key.count() == size {
-                if let Some(block) = self.onboard(slot, tokens / size, (above, &key)) {
-                    tokens += size;
-                    found.push(Some(block));
-                    above = block;
-                    continue;
-                }
+            if exact.is_none()
+                && key.count() == size
+                && let Some(block) = self.onboard(slot, tokens / size, (above, &key))
+            {
+                tokens += size;
+                found.push(Some(block));
+                above = block;
+                continue;
             }
             let near = || self.settings.partial_reuse.then(|| self.tree.nearest(above, &key)).flatten();
             let Some((block, matched)) = exact.or_else(near) else { break };
