@@ -35,7 +35,7 @@ pub struct SimulatedTiers {
     #[cfg_attr(feature = "cli", arg(long, value_name = "S", value_parser = crate::spec::limits::number(&KV_STORE_LATENCY), allow_negative_numbers = true, help_heading = "Cache tiers"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kv_store_latency: Option<f64>,
-    /// What has one store in common: each attention rank, each replica, or all replicas [default: replica]
+    /// Who shares a store: no other attention rank, those of a replica, or all replicas [default: replica]
     #[cfg_attr(feature = "cli", arg(long, value_name = "SCOPE", help_heading = "Cache tiers"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kv_store_scope: Option<TierScope>,

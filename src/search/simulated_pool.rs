@@ -225,8 +225,8 @@ impl InstanceClock {
         timed.max_by(|(_, one), (_, other)| one.total_cmp(other))
     }
 
-    /// What a token of a long prompt has in the caches of an attention rank: states and windows do not grow with it; `None`
-    /// where no link to host memory is known.
+    /// The keys and values of a token of a long prompt, with which states and windows no longer grow; `None` where no link
+    /// to host memory is known.
     pub fn cached_token(&self, phase: Phase) -> Option<CachedToken> {
         let cache =
             |tokens: f64| cache_per_sequence(&Plain, &self.instance, phase, Qty::from(tokens), &self.machine);

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::block_lru::BlockLru;
 
-/// What has a tier in common.
+/// The ranks that share a tier.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
@@ -33,7 +33,7 @@ pub struct TierSettings {
     pub bytes_per_s: f64,
     /// Seconds before the first byte of a load.
     pub latency_s: f64,
-    /// What has it in common.
+    /// The ranks that share it.
     pub scope: TierScope,
 }
 

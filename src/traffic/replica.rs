@@ -69,7 +69,7 @@ pub struct Replica {
     last_start_s: f64,
     /// The stores behind its ranks, if any. They outlast its failures.
     stores: Vec<Option<SharedStore>>,
-    /// When it looks for a step again: no request has its cache before that.
+    /// When it makes up its next step: no request has its cache before that.
     wakes_s: Option<f64>,
 }
 

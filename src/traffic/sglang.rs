@@ -111,7 +111,7 @@ struct SglangRequest {
     middle: u32,
     /// The last step that it is in.
     round: u64,
-    /// What tiers of the cache give it.
+    /// Its part of tiers of the cache.
     load: SglangLoad,
 }
 

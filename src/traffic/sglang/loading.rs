@@ -23,7 +23,7 @@ pub(super) struct SglangPrefetch {
     end_s: f64,
 }
 
-/// What tiers give a request.
+/// The part of tiers in a request's next step.
 #[derive(Default)]
 pub(super) struct SglangLoad {
     /// Its pages that come from the store, until they are in host memory.
