@@ -525,7 +525,11 @@ fn simulated(operation: SimulatedOperation) -> Result<SimulateReport, Error> {
         ..Scenario::default()
     };
     let traffic = SimulatedTraffic { requests: Some(600), ..SimulatedTraffic::default() };
-    simulate(catalog(), &SimulateRequest { scenario, traffic, operation }, &UNCONTROLLED)
+    simulate(
+        catalog(),
+        &SimulateRequest { scenario, traffic, operation, ..SimulateRequest::default() },
+        &UNCONTROLLED,
+    )
 }
 
 #[test]

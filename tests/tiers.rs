@@ -16,7 +16,7 @@ fn request(runtime: &str, tiers: SimulatedTiers) -> SimulateRequest {
         model: Some("Qwen3-14B".into()),
         hardware: Some("1xh100".into()),
         runtime: Some(runtime.into()),
-        concurrency: Some(48),
+        concurrency: Some(96),
         isl: Some(6000),
         osl: Some(100),
         deployment: Some(deployment),
