@@ -3,6 +3,7 @@
 use mantile::request::UNCONTROLLED;
 use mantile::request::simulate::{SimulateRequest, SimulatedTraffic, simulate};
 use mantile::request::simulated_tiers::SimulatedTiers;
+use mantile::spec::degree::Degrees;
 use mantile::spec::deployment::Deployment;
 use mantile::spec::scenario::Scenario;
 
@@ -11,7 +12,8 @@ use crate::doors::catalog;
 mod laws;
 
 fn request(runtime: &str, tiers: SimulatedTiers) -> SimulateRequest {
-    let deployment = Deployment { plan: Some("tp1".into()), ..Deployment::default() };
+    let both = Degrees { tp: Some(1), ..Degrees::default() };
+    let deployment = Deployment { both, ..Deployment::default() };
     let scenario = Scenario {
         model: Some("Qwen3-14B".into()),
         hardware: Some("1xh100".into()),
@@ -63,7 +65,9 @@ fn tiers_that_are_not_there_are_refused() {
     let host = SimulatedTiers { kv_host_memory: Some(10.0), ..SimulatedTiers::default() };
     let store = SimulatedTiers { kv_store: Some(10.0), kv_store_bandwidth: Some(5.0), ..host.clone() };
     let key = |runtime: &str, tiers: &SimulatedTiers| {
-        simulate(catalog(), &request(runtime, tiers.clone()), &UNCONTROLLED).unwrap_err().key
+        let mut request = request(runtime, tiers.clone());
+        request.scenario.concurrency = Some(4);
+        simulate(catalog(), &request, &UNCONTROLLED).unwrap_err().key
     };
     assert_eq!(key("llama.cpp", &host), "kv_host_memory");
     assert_eq!(key("trtllm", &store), "kv_store");

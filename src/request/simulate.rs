@@ -229,6 +229,7 @@ impl SimulateRequest {
         control: &RequestControl,
     ) -> Result<(Scenario, PricedPlan, DeploymentSettings), Error> {
         self.traffic.check()?;
+        self.tiers.check()?;
         let scenario = self.planned(catalog, control)?;
         // How many requests come is the traffic's matter: a plan that a rate overloads has a queue that grows.
         let priced = Scenario { rate: None, percentile: None, ..scenario.clone() };

@@ -49,7 +49,6 @@ const HICACHE_PAGE: u32 = 64;
 impl SimulatedTiers {
     /// Gives the pools of `plan` that compute prompts their tiers.
     pub(super) fn apply(&self, plan: &PricedPlan, pools: &mut [PoolSettings]) -> Result<(), Error> {
-        self.check()?;
         let Some(gib) = self.kv_host_memory else { return Ok(()) };
         let clocks = &plan.clocks().pools;
         for (pool, clock) in pools.iter_mut().zip(clocks).filter(|(pool, _)| pool.role != Role::Decode) {
@@ -66,7 +65,8 @@ impl SimulatedTiers {
         Ok(())
     }
 
-    fn check(&self) -> Result<(), Error> {
+    /// Whether its numbers are in their ranges, and each setting is of something that is there.
+    pub(super) fn check(&self) -> Result<(), Error> {
         for (limit, name, value) in [
             (&KV_HOST_MEMORY, "kv_host_memory", self.kv_host_memory),
             (&KV_STORE, "kv_store", self.kv_store),
