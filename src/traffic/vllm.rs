@@ -472,7 +472,8 @@ impl SchedulerEngine for VllmEngine {
         let ends = self.running.iter().map(left).min().unwrap_or(u32::MAX).max(1);
         let (size, free) = (self.settings.block_tokens, self.pool.free());
         // No more than these, wherever in their blocks the requests are.
-        let at_most = |steps: u32| (self.running.len() as u32).saturating_mul(steps.div_ceil(size) + 1);
+        let most_each = |steps: u32| steps.div_ceil(size).saturating_add(1);
+        let at_most = |steps: u32| (self.running.len() as u32).saturating_mul(most_each(steps));
         if at_most(ends) <= free {
             return ends;
         }
