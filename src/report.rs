@@ -66,6 +66,7 @@ pub mod svg;
 pub mod sweep;
 pub mod table;
 pub mod text;
+pub mod tiers;
 pub mod timeline;
 pub mod trace;
 pub mod validation;

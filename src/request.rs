@@ -42,6 +42,7 @@ mod simulated_draws;
 mod simulated_figures;
 pub mod simulated_operation;
 pub mod simulated_run;
+pub mod simulated_tiers;
 pub mod static_batch;
 pub mod stepped_down;
 pub mod sweep;

@@ -5,8 +5,10 @@
 //! run is equal bit for bit.
 
 pub mod agents;
+pub mod block_lru;
 pub mod block_pool;
 pub mod block_tree;
+pub mod cache_tier;
 pub mod capacity;
 pub mod content;
 pub mod draft;

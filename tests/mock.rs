@@ -104,8 +104,7 @@ fn a_streamed_run_is_the_same_run_and_each_token_has_its_time() {
     let mut preempted = 0;
     for scheduler in schedulers {
         for roles in [&[(Role::Aggregated, 1)][..], &[(Role::Prefill, 1), (Role::Decode, 2)]] {
-            let pool =
-                |&(role, replicas)| PoolSettings { role, replicas, ranks: 1, scheduler: scheduler.clone() };
+            let pool = |&(role, replicas)| PoolSettings::untiered(role, (replicas, 1), scheduler.clone());
             let pools = roles.iter().map(pool).collect();
             let settings = DeploymentSettings {
                 pools,
@@ -441,13 +440,8 @@ fn what_a_client_gives_up_is_free_for_the_next() {
 
 #[test]
 fn a_request_that_no_cache_holds_is_not_taken() {
-    let settings: DeploymentSettings = PoolSettings {
-        role: Role::Aggregated,
-        replicas: 1,
-        ranks: 1,
-        scheduler: SchedulerSettings::Vllm(AMPLE),
-    }
-    .into();
+    let settings: DeploymentSettings =
+        PoolSettings::untiered(Role::Aggregated, (1, 1), SchedulerSettings::Vllm(AMPLE)).into();
     let run = TrafficRun::new(&settings, &clock);
     assert!(run.can_take(&EngineRequest::new(0, vec![], 1000, 10)));
     assert!(!run.can_take(&EngineRequest::new(0, vec![], 1000, 10_000_000)));

@@ -501,7 +501,7 @@ fn clients_that_give_up_bound_the_queue() {
 fn roles_have_their_own_faults() {
     // A decoding worker fails while it decodes: prompts are computed again.
     let scheduler = SchedulerSettings::Sglang(AMPLE_SGLANG);
-    let pool = |role| PoolSettings { role, replicas: 1, ranks: 1, scheduler: scheduler.clone() };
+    let pool = |role| PoolSettings::untiered(role, (1, 1), scheduler.clone());
     let faults = FaultTimes::At { times_s: vec![0.55], replica: 1 };
     let settings = DeploymentSettings {
         pools: vec![pool(Role::Prefill), pool(Role::Decode)],

@@ -132,7 +132,10 @@ fn steps_of<E: SchedulerEngine>(
         engine.choose(&mut |id, event| match event {
             EngineEvent::Preempted => preempted.push(id),
             EngineEvent::Admitted { cached_tokens } => cached.push(json!([id, cached_tokens])),
-            EngineEvent::FirstToken | EngineEvent::Finished | EngineEvent::Failed => {}
+            EngineEvent::Loaded { .. }
+            | EngineEvent::FirstToken
+            | EngineEvent::Finished
+            | EngineEvent::Failed => {}
         });
         let scheduled: Vec<Value> = engine.batch().iter().map(|(id, new)| json!([id, new])).collect();
         let (running, waiting) = engine.queued();
@@ -233,7 +236,7 @@ fn sglang_steps(case: &Value) -> Vec<Value> {
         engine.choose(&mut |id, event| match event {
             EngineEvent::Preempted => retracted.push(id),
             EngineEvent::Admitted { cached_tokens } => cached.push(json!([id, cached_tokens])),
-            EngineEvent::FirstToken | EngineEvent::Failed => {}
+            EngineEvent::Loaded { .. } | EngineEvent::FirstToken | EngineEvent::Failed => {}
             EngineEvent::Finished => finished.push(id),
         });
         let scheduled: Vec<Value> = engine.batch().iter().map(|(id, new)| json!([id, new])).collect();

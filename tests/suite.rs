@@ -80,6 +80,7 @@ mod static_batch;
 mod store;
 mod sweep;
 mod tidy;
+mod tiers;
 mod traffic;
 mod vary;
 mod verify;

@@ -8,6 +8,7 @@ use mantile::spec::deployment::Deployment;
 use mantile::spec::percentile::Percentile;
 use mantile::spec::role::Role;
 use mantile::spec::scenario::Scenario;
+use mantile::traffic::cache_tier::{CacheTierSettings, CacheTiers, TierScope, TierSettings};
 use mantile::traffic::content::TokenRun;
 use mantile::traffic::draft::DraftSettings;
 use mantile::traffic::engine::{EngineEvent, EngineRequest, SchedulerSettings};
@@ -99,7 +100,7 @@ pub fn pool(scheduler: VllmSettings, replicas: usize, ranks: usize) -> Deploymen
 }
 
 pub fn equal_replicas(scheduler: SchedulerSettings, replicas: usize, ranks: usize) -> DeploymentSettings {
-    PoolSettings { role: Role::Aggregated, replicas, ranks, scheduler }.into()
+    PoolSettings::untiered(Role::Aggregated, (replicas, ranks), scheduler).into()
 }
 
 /// A step that reads its weights, its tokens and its cache.
@@ -254,7 +255,7 @@ pub fn split_deployments() -> impl Strategy<Value = DeploymentSettings> {
     ];
     let sizes = (1usize..3, 1usize..3, 0usize..2, 1usize..3);
     (scheduler, sizes, routers()).prop_map(|(scheduler, (prefill, decode, both, ranks), router)| {
-        let pool = |role, replicas| PoolSettings { role, replicas, ranks, scheduler: scheduler.clone() };
+        let pool = |role, replicas| PoolSettings::untiered(role, (replicas, ranks), scheduler.clone());
         let pools = [(Role::Prefill, prefill), (Role::Aggregated, both), (Role::Decode, decode)];
         let pools = pools.into_iter().filter(|(_, replicas)| *replicas > 0);
         DeploymentSettings {
@@ -283,6 +284,23 @@ fn schedulers() -> impl Strategy<Value = (SchedulerSettings, bool)> {
         trtllm_settings().prop_map(|of| (SchedulerSettings::Trtllm(of.clone()), of.block_reuse)),
         llamacpp_settings().prop_map(|of| (SchedulerSettings::Llamacpp(of.clone()), of.prefix_caching)),
     ]
+}
+
+/// No tiers behind the device, or host memory with or without a store, whose loads take some steps of a second.
+fn tiers() -> impl Strategy<Value = Option<CacheTierSettings>> {
+    let tier = || (300u64..30_000, select(vec![30.0, 300.0, 1e5]));
+    let sizes = (tier(), prop::option::of(tier()), any::<bool>());
+    let tiers = sizes.prop_map(|(host, store, prompts_only)| {
+        let tier = |(bytes, bytes_per_s), scope| TierSettings { bytes, bytes_per_s, latency_s: 0.0, scope };
+        CacheTierSettings {
+            token_bytes: 1.0,
+            layers: 1,
+            prompts_only,
+            host: tier(host, TierScope::Rank),
+            store: store.map(|store| tier(store, TierScope::Replica)),
+        }
+    });
+    prop_oneof![1 => Just(None), 2 => tiers.prop_map(Some)]
 }
 
 /// A rate with one of these variations, or fewer clients than these.
@@ -387,8 +405,8 @@ proptest! {
 
     /// Law 2: equal steps at once give what they give one by one.
     #[test]
-    fn jumps_change_nothing((scheduler, _) in schedulers(), seed in any::<u64>()) {
-        let [jumped, stepped] = [true, false].map(|jumps| driven(&scheduler, seed, jumps));
+    fn jumps_change_nothing((scheduler, _) in schedulers(), tiers in tiers(), seed in any::<u64>()) {
+        let [jumped, stepped] = [true, false].map(|jumps| driven((&scheduler, tiers.as_ref()), seed, jumps));
         prop_assert_eq!(jumped, stepped);
     }
 
@@ -448,7 +466,11 @@ fn slots_and_host_memory_keep_sessions() {
 }
 
 /// Events of an engine by the number of their step; requests come before given steps.
-fn driven(settings: &SchedulerSettings, seed: u64, jumps: bool) -> Vec<(u64, u64, EngineEvent)> {
+fn driven(
+    (settings, tiers): (&SchedulerSettings, Option<&CacheTierSettings>),
+    seed: u64,
+    jumps: bool,
+) -> Vec<(u64, u64, EngineEvent)> {
     let mut rng = Rng::with_seed(seed);
     let mut coming: Vec<(u64, EngineRequest)> = (0..30)
         .map(|id| {
@@ -461,13 +483,18 @@ fn driven(settings: &SchedulerSettings, seed: u64, jumps: bool) -> Vec<(u64, u64
         .collect();
     coming.sort_by_key(|(step, _)| *step);
     let mut coming = coming.into_iter().peekable();
-    let mut engine = settings.engine();
+    let block_tokens = settings.block_tokens();
+    let store = tiers.and_then(|tiers| tiers.new_store(TierScope::Replica, block_tokens));
+    let tiers = tiers.map(|tiers| CacheTiers::new(tiers.clone(), block_tokens, store));
+    let mut engine = settings.tiered_engine(tiers);
     let (mut events, mut step, mut empty) = (vec![], 0, 0);
     loop {
         if engine.is_idle() {
             let Some((next, _)) = coming.peek() else { break };
             step = step.max(*next);
         }
+        // A step takes a second.
+        engine.set_time(step as f64, step as f64);
         while let Some((_, request)) = coming.next_if(|(at, _)| *at <= step) {
             if engine.can_ever_hold(&request) {
                 engine.submit(request);
@@ -476,8 +503,10 @@ fn driven(settings: &SchedulerSettings, seed: u64, jumps: bool) -> Vec<(u64, u64
         engine.choose(&mut |id, event| events.push((step, id, event)));
         engine.settle();
         empty = if engine.load().is_empty() { empty + 1 } else { 0 };
-        assert!(empty < 3, "the engine makes no step");
+        let load_s = engine.next_load_s();
+        assert!(empty < 3 || load_s.is_some(), "the engine makes no step");
         let until = coming.peek().map_or(u64::MAX, |(next, _)| next - step);
+        let until = load_s.map_or(until, |end_s| until.min(end_s.ceil() as u64 - step));
         let steps = if jumps { u64::from(engine.equal_steps()).min(until) as u32 } else { 1 };
         let last = step + u64::from(steps) - 1;
         engine.complete(steps, &mut |id, event| events.push((last, id, event)));
@@ -513,7 +542,11 @@ fn jumps_that_once_changed_something_change_nothing() {
         (SchedulerSettings::Vllm(whole), 6_738_304_158_714_991_055),
         (SchedulerSettings::Trtllm(trtllm), 15_443_654_680_307_491_473),
     ] {
-        assert_eq!(driven(&settings, seed, true), driven(&settings, seed, false), "seed {seed}");
+        assert_eq!(
+            driven((&settings, None), seed, true),
+            driven((&settings, None), seed, false),
+            "seed {seed}"
+        );
     }
 }
 

@@ -14,6 +14,7 @@ use crate::request::UNCONTROLLED;
 use crate::request::simulate::{SimulateRequest, SimulatedTraffic, simulated};
 use crate::request::simulated_capacity::CapacityTarget;
 use crate::request::simulated_operation::SimulatedOperation;
+use crate::request::simulated_tiers::SimulatedTiers;
 use crate::spec::error::Error;
 use crate::spec::limits::{DRAWS, whole};
 use crate::store::catalog::Catalog;
@@ -36,6 +37,9 @@ With --find, runs bracket and then bisect a limit to 1 %, on the same requests: 
 most clients, or the fewest replicas with which --percentile of the requests (90 % by default) are within all SLOs. The \
 other figures are those of the run at the value found.
 
+With --kv-host-memory, and with --kv-store behind it, prompts find in host memory and in a store what the devices no longer \
+have, and load it. The answer then has the hit rate by tier.
+
 --records has one row for each request, and --trace sends them again. With --draws, every figure has an interval.
 
 Examples:
@@ -46,6 +50,7 @@ Examples:
   mantile-opt simulate --model Qwen3-14B --hardware 2xh100 --tp 1 --rate 12 --fault-at 60 --startup-time 90
   mantile-opt simulate --model Qwen3-14B --hardware 1xh100 --tp 1 --rate 12 --autoscale requests --autoscale-target 32 --max-replicas 4 --startup-time 90
   mantile-opt simulate --model Llama-3.1-8B --hardware 1xh100 --tp 1 --ttft 500ms --tpot 25ms --find rate
+  mantile-opt simulate --model Qwen3-14B --hardware 1xh100 --tp 1 --concurrency 64 --turns 10 --turn-isl 1500 --kv-host-memory 200
   mantile-opt simulate --model Qwen3-14B --hardware 1xh100 --tp 1 --rate 8 --draws 50 --records requests.csv";
 
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -63,6 +68,8 @@ pub struct Simulate {
     /// Search for a limit: the highest rate, or speed of a trace; the most clients; or the fewest replicas, with which the share of requests within all SLOs is that of --percentile [default: p90]. Without SLOs: at which the queue does not grow
     #[arg(long, value_name = "QUANTITY", help_heading = "Search")]
     pub find: Option<CapacityTarget>,
+    #[command(flatten)]
+    pub tiers: SimulatedTiers,
     /// Show the slowest requests, and why they were
     #[arg(long, help_heading = "Output")]
     pub detail: bool,
@@ -96,9 +103,9 @@ impl Simulate {
 
     pub fn request(&self) -> Result<SimulateRequest, Error> {
         let traffic = with_trace(&self.traffic, self.trace.as_deref())?;
-        let operation = self.operation.clone();
+        let (operation, tiers) = (self.operation.clone(), self.tiers.clone());
         let (scenario, find, draws) = (self.planned.scenario()?, self.find, self.draws);
-        Ok(SimulateRequest { scenario, traffic, operation, find, draws, records: false })
+        Ok(SimulateRequest { scenario, traffic, operation, tiers, find, draws, records: false })
     }
 }
 

@@ -13,9 +13,11 @@ use super::simulated_figures::{
     LatencyIntervals, PoolUtilization, SimulatedCost, SimulatedEnergy, SimulatedIntervals,
 };
 use super::simulated_records::KeptRequests;
+use super::tiers::TierReport;
 use crate::spec::percentile::Percentile;
 use crate::spec::role::Role;
 use crate::spec::scenario::Scenario;
+use crate::traffic::cache_tier::CacheTierSettings;
 use crate::traffic::engine::SchedulerSettings;
 use crate::traffic::outcome::{Distribution, RequestRecord, TimelinePoint};
 use crate::traffic::router::RoutePolicy;
@@ -87,6 +89,9 @@ pub struct SimulateReport {
     /// One record for each of the first requests; absent unless requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub records: Option<KeptRequests>,
+    /// Hits by tier of the KV cache; absent where only the devices have one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tiers: Option<TierReport>,
 }
 
 /// Equal replicas.
@@ -98,6 +103,9 @@ pub struct SimulatedPool {
     /// Attention ranks of a replica, each with its own scheduler and cache.
     pub attention_ranks: u64,
     pub scheduler: SchedulerSettings,
+    /// Tiers of the KV cache behind the devices of each attention rank; absent without any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tiers: Option<CacheTierSettings>,
 }
 
 impl SimulatedPool {
@@ -108,6 +116,7 @@ impl SimulatedPool {
             replicas: settings.replicas as u64,
             attention_ranks: settings.ranks as u64,
             scheduler: settings.scheduler.clone(),
+            tiers: settings.tiers.clone(),
         }
     }
 }
@@ -208,11 +217,18 @@ pub struct SlowRequest {
     pub preemptions: u32,
     /// Tokens of its prompt that were in the cache.
     pub cached_tokens: u32,
+    /// Of these, those that came from tiers behind the devices; absent where none did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loaded_tokens: Option<u32>,
+    /// From the start of their load to its end: in the queue, or, where a step waits for them, in the prefill.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load_ms: Option<f64>,
 }
 
 impl SlowRequest {
     /// The request of a record.
     pub fn of(one: &RequestRecord) -> SlowRequest {
+        let loaded_tokens = Some(one.host_tokens + one.store_tokens).filter(|tokens| *tokens > 0);
         SlowRequest {
             id: one.id,
             arrived_s: one.arrived_s,
@@ -226,6 +242,8 @@ impl SlowRequest {
             preempted_ms: one.preempted_s * 1e3,
             preemptions: one.preemptions,
             cached_tokens: one.cached_tokens,
+            loaded_tokens,
+            load_ms: loaded_tokens.map(|_| one.load_s * 1e3),
         }
     }
 }

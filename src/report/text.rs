@@ -26,6 +26,7 @@ pub mod screen;
 pub mod simulate;
 pub mod simulated_figures;
 pub mod static_batch;
+pub mod tiers;
 pub mod time;
 pub mod verify;
 pub mod why;

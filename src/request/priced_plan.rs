@@ -203,7 +203,7 @@ impl PricedPlan {
             }
             let inputs = SchedulerInputs { caches_prefixes: self.caches_prefixes, draft, ..inputs };
             let (ranks, scheduler) = (inputs.ranks as usize, inputs.settings());
-            Ok(PoolSettings { role: *role, replicas: *replicas as usize, ranks, scheduler })
+            Ok(PoolSettings::untiered(*role, (*replicas as usize, ranks), scheduler))
         };
         let pools = self.pools.iter().zip(&self.clocks.pools).map(pool).collect::<Result<_, Error>>()?;
         Ok(DeploymentSettings { pools, router, seed, operation: OperationSettings::default() })

@@ -14,6 +14,7 @@ use super::simulated_draws::intervals;
 use super::simulated_figures::{cost, energy, utilization};
 use super::simulated_operation::SimulatedOperation;
 use super::simulated_run::{PreparedRun, RecordSink};
+use super::simulated_tiers::SimulatedTiers;
 use super::traced_traffic::{arrivals, sessions};
 use crate::report::checked::SimulatedCheck;
 use crate::report::operation::{FaultReport, OperationReport, ScalingReport};
@@ -23,6 +24,7 @@ use crate::report::simulate::{
 };
 use crate::report::simulated_figures::SimulatedCost;
 use crate::report::simulated_records::{KeptRequests, SimulatedRequest};
+use crate::report::tiers::TierReport;
 use crate::search::metered_clock::MeteredClock;
 use crate::search::simulated_pool::tokens;
 use crate::spec::error::Error;
@@ -53,6 +55,8 @@ pub struct SimulateRequest {
     pub traffic: SimulatedTraffic,
     /// Clients that give up, faults, and replicas that come and go.
     pub operation: SimulatedOperation,
+    /// Tiers of the KV cache behind that of the devices.
+    pub tiers: SimulatedTiers,
     /// The quantity whose limit is searched for: the answer is that of the run at the value found.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub find: Option<CapacityTarget>,
@@ -314,12 +318,14 @@ impl SimulateRequest {
         control: &RequestControl,
     ) -> Result<(PlannedScenario, PricedPlan, DeploymentSettings), Error> {
         self.traffic.check()?;
+        self.tiers.check()?;
         let planned = self.planned(catalog, control)?;
         // How many requests come is the traffic's matter: a plan that a rate overloads has a queue that grows.
         let priced = Scenario { rate: None, percentile: None, ..planned.scenario.clone() };
         let plan = PricedPlan::new(catalog, &EstimateRequest::of(priced), control)?;
         let seed = self.traffic.seed.unwrap_or(DEFAULT_SEED);
-        let settings = plan.deployment(self.traffic.router.unwrap_or_default(), seed)?;
+        let mut settings = plan.deployment(self.traffic.router.unwrap_or_default(), seed)?;
+        self.tiers.apply(&plan, &mut settings.pools)?;
         let operation = self.operation.settings(&settings.pools, plan.clock().front_end_s())?;
         Ok((planned, plan, DeploymentSettings { operation, ..settings }))
     }
@@ -632,5 +638,6 @@ pub(super) fn report(
         cost: None,
         intervals: None,
         records: None,
+        tiers: TierReport::of(&settings.pools, totals),
     }
 }

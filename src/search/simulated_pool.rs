@@ -8,7 +8,7 @@ use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
 use crate::serving::disaggregated::prompt_transfer;
 use crate::serving::instance::Instance;
-use crate::serving::iteration::offloaded;
+use crate::serving::iteration::{host_read, offloaded};
 use crate::serving::mixed::{RankLoad, rank_step};
 use crate::serving::residency::{CachedSequences, cache_per_sequence};
 use crate::serving::stage_memory::InstanceMemory;
@@ -183,6 +183,18 @@ impl SchedulerInputs {
     }
 }
 
+/// Tokens of a prompt by which the caches of its tokens are counted.
+const LONG_PROMPT: f64 = 65_536.0;
+
+/// The keys and values of a token.
+#[derive(Clone, Copy, Debug)]
+pub struct CachedToken {
+    /// Bytes on all devices of an attention rank.
+    pub bytes: f64,
+    /// Seconds in which each device reads its part from host memory.
+    pub link_s: f64,
+}
+
 /// Times of the steps of one replica, by the formulas of its instance.
 #[derive(Clone, Debug)]
 pub struct InstanceClock {
@@ -214,6 +226,23 @@ impl InstanceClock {
         };
         let busy = each.iter().filter(|rank| rank.decoding + rank.prompts > 0.0);
         busy.map(|rank| rank.load(&all)).collect()
+    }
+
+    /// The keys and values of a token of a long prompt, with which states and windows no longer grow; `None` where no link
+    /// to host memory is known.
+    pub fn cached_token(&self, phase: Phase) -> Option<CachedToken> {
+        let cache =
+            |tokens: f64| cache_per_sequence(&Plain, &self.instance, phase, Qty::from(tokens), &self.machine);
+        let one = (cache(LONG_PROMPT) - cache(0.0)) / Qty::from(LONG_PROMPT);
+        let link_s = host_read(&self.terms, Some(one))?.value();
+        let devices = (self.instance.plan.devices() / self.instance.plan.dp.max(1)) as f64;
+        Some(CachedToken { bytes: one.value() * devices, link_s })
+    }
+
+    /// Layers of the longest pipeline stage.
+    pub fn layers(&self) -> u64 {
+        let stages = self.instance.kinds.iter();
+        stages.map(|stage| stage.layers.iter().sum()).max().unwrap_or(1)
     }
 
     /// Seconds that a request takes from its client to the scheduler: HTTP, and the text made into tokens.

@@ -206,7 +206,7 @@ pub fn read_by_prompts<T>(spilled: Option<T>, offload: Offload) -> Option<T> {
 }
 
 /// Time in which a device reads `spilled` bytes over the host link.
-fn host_read<N: Num>(terms: &WorkloadTerms<Qty<N>>, spilled: Option<Qty<N>>) -> Option<Qty<N>> {
+pub fn host_read<N: Num>(terms: &WorkloadTerms<Qty<N>>, spilled: Option<Qty<N>>) -> Option<Qty<N>> {
     spilled.zip(terms.host_link).map(|(spilled, link)| (spilled / link).is(&STREAMING))
 }
 

@@ -81,6 +81,10 @@ limits! {
     MAX_REPLICAS = "max-replicas": whole from 1e0 to 1e4, "replicas", "each has a scheduler and a cache of its own";
     SCALE_INTERVAL = "autoscale-interval": number from 1e0 to 1e6, "s", "Kubernetes counts whole seconds";
     SCALE_DOWN_DELAY = "scale-down-delay": number from 0e0 to 1e6, "s", "beyond the hour that Kubernetes allows";
+    KV_HOST_MEMORY = "kv-host-memory": number from 1e-6 to 1e9, "GiB", "an exabyte";
+    KV_STORE = "kv-store": number from 1e-6 to 1e9, "GiB", "as for host memory";
+    KV_STORE_BANDWIDTH = "kv-store-bandwidth": number from 1e-6 to 1e9, "GB/s", "the range of a byte rate";
+    KV_STORE_LATENCY = "kv-store-latency": number from 0e0 to 1e6, "s", "more than a tape takes";
     CONTENT = "content_tokens": whole from 1e0 to 1e7, "tokens", "of a piece of a prompt in a trace";
     DISTINCT_PROMPTS = "distinct-prompts": whole from 1e0 to 1e8, "prompts", "as for the requests of a simulation";
     BATCH = "batch": whole from 1e0 to 1e7, "requests", "as for concurrency";

@@ -166,6 +166,11 @@ impl BlockTree {
         first.filter(|((parent, _), _)| *parent == block).map(|(_, below)| *below)
     }
 
+    /// Whether this block holds tokens that are found.
+    pub fn has(&self, block: BlockId) -> bool {
+        self.places[block as usize].is_some()
+    }
+
     /// Whether no block is below this one.
     pub fn is_leaf(&self, block: BlockId) -> bool {
         self.first_below(block).is_none()

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::cache_tier::CacheTiers;
 use super::content::{BlockIdentities, TokenRun};
 use super::draft::DraftSettings;
 use super::llamacpp::{LlamacppEngine, LlamacppSettings};
@@ -38,8 +39,11 @@ impl EngineRequest {
 }
 
 /// An event in the life of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum EngineEvent {
+    /// This many tokens of its prompt come from host memory, and from the store behind it, before it is admitted or in its
+    /// first step; that takes this long.
+    Loaded { host_tokens: u32, store_tokens: u32, seconds: f64 },
     /// It was admitted with this many tokens of its prompt in the cache.
     Admitted { cached_tokens: u32 },
     /// Its blocks were given to others; it waits again.
@@ -83,6 +87,17 @@ pub type Note<'a> = &'a mut dyn FnMut(u64, EngineEvent);
 
 /// The requests of one attention rank, with the scheduler that batches them.
 pub trait SchedulerEngine {
+    /// The time of what follows: loads from tiers of the cache start at `now_s`, and the scheduler has heard of those that
+    /// ended by `heard_s`.
+    fn set_time(&mut self, _now_s: f64, _heard_s: f64) {}
+    /// When the next load from a tier ends that a waiting request needs, and of which the scheduler has not heard.
+    fn next_load_s(&self) -> Option<f64> {
+        None
+    }
+    /// Seconds of the step that was made up, which takes `step_s` without the loads that it waits for.
+    fn with_loads(&self, step_s: f64) -> f64 {
+        step_s
+    }
     /// A request arrives.
     fn submit(&mut self, request: EngineRequest);
     /// A client gives up a request, between two steps: it gives back its slot and its cache when the runtime does so.
@@ -176,14 +191,32 @@ impl SchedulerSettings {
         }
     }
 
-    /// Tokens of the units in which later prompts find those of earlier ones.
-    pub fn reused_tokens(&self) -> u32 {
+    /// The same, with tiers of the cache behind that of its devices, where its scheduler has any.
+    pub fn tiered_engine(&self, tiers: Option<CacheTiers>) -> Box<dyn SchedulerEngine + Send> {
+        let Some(tiers) = tiers else { return self.engine() };
+        match self {
+            SchedulerSettings::Vllm(of) => Box::new(VllmEngine::new(of.clone()).tiered(tiers)),
+            SchedulerSettings::Sglang(of) => Box::new(SglangEngine::new(of.clone()).tiered(tiers)),
+            SchedulerSettings::Trtllm(of) => Box::new(TrtllmEngine::new(of.clone()).tiered(tiers)),
+            SchedulerSettings::Llamacpp(_) => self.engine(),
+        }
+    }
+
+    /// Tokens of a block of the cache.
+    pub fn block_tokens(&self) -> u32 {
         match self {
             SchedulerSettings::Vllm(settings) => settings.block_tokens,
             SchedulerSettings::Sglang(settings) => settings.page_tokens,
-            SchedulerSettings::Trtllm(settings) if settings.partial_reuse => 1,
             SchedulerSettings::Trtllm(settings) => settings.block_tokens,
             SchedulerSettings::Llamacpp(_) => 1,
+        }
+    }
+
+    /// Tokens of the units in which later prompts find those of earlier ones.
+    pub fn reused_tokens(&self) -> u32 {
+        match self {
+            SchedulerSettings::Trtllm(settings) if settings.partial_reuse => 1,
+            other => other.block_tokens(),
         }
     }
 

@@ -24,6 +24,11 @@ pub struct RequestRecord {
     pub output: u32,
     /// Tokens of its prompt that were in the cache when it was admitted first.
     pub cached_tokens: u32,
+    /// Of these, those that came from host memory, and from the store behind it.
+    pub host_tokens: u32,
+    pub store_tokens: u32,
+    /// Time from the start of their load to its end.
+    pub load_s: f64,
     pub preemptions: u32,
     /// Time in the queue after a preemption.
     pub preempted_s: f64,
@@ -47,6 +52,9 @@ impl RequestRecord {
             prompt: request.prompt,
             output: request.output,
             cached_tokens: 0,
+            host_tokens: 0,
+            store_tokens: 0,
+            load_s: 0.0,
             preemptions: 0,
             preempted_s: 0.0,
             transfer_s: 0.0,

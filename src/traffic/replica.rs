@@ -1,7 +1,9 @@
 //! One replica: the engines of its attention ranks, which take their steps together.
 
-use super::engine::{EngineEvent, EngineRequest, JointPrompts, RankTurn, SchedulerEngine, SchedulerSettings};
+use super::cache_tier::{CacheTiers, SharedStore};
+use super::engine::{EngineEvent, EngineRequest, JointPrompts, RankTurn, SchedulerEngine};
 use super::replica_use::StepsUse;
+use super::run::PoolSettings;
 use super::step_load::{StepClock, StepLoad};
 use std::collections::VecDeque;
 
@@ -38,6 +40,8 @@ impl EqualSteps {
 
 /// Times in a row that a scheduler with requests may make up no step; after those it never will.
 const MOST_EMPTY: u32 = 100_000;
+/// The same, where requests wait for their cache: until that has come.
+const EMPTY_BEFORE_LOAD: u32 = 100;
 
 /// An event in a replica.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -67,13 +71,22 @@ pub struct Replica {
     joint: Option<JointPrompts>,
     /// Passes in a row in which prompts waited for other ranks.
     delayed: u32,
+    /// The stores behind its ranks, if any. They outlast its failures.
+    stores: Vec<Option<SharedStore>>,
+    /// When it makes up its next step: no request has its cache before that.
+    wakes_s: Option<f64>,
 }
 
 impl Replica {
-    /// A replica of `ranks` attention ranks.
-    pub fn new(settings: &SchedulerSettings, ranks: usize) -> Replica {
+    /// A replica with one attention rank for each of `stores`.
+    pub fn new(pool: &PoolSettings, stores: Vec<Option<SharedStore>>) -> Replica {
+        let (settings, ranks) = (&pool.scheduler, stores.len());
+        let engine = |store: &Option<SharedStore>| {
+            let of = |tiers| CacheTiers::new(tiers, settings.block_tokens(), store.clone());
+            settings.tiered_engine(pool.tiers.clone().map(of))
+        };
         Replica {
-            engines: (0..ranks).map(|_| settings.engine()).collect(),
+            engines: stores.iter().map(engine).collect(),
             inbox: VecDeque::new(),
             aborts: VecDeque::new(),
             current: None,
@@ -83,6 +96,8 @@ impl Replica {
             last_start_s: f64::NEG_INFINITY,
             joint: settings.joint_prompts().filter(|_| ranks > 1),
             delayed: 0,
+            stores,
+            wakes_s: None,
         }
     }
 
@@ -108,9 +123,9 @@ impl Replica {
         self.inbox.len()
     }
 
-    /// When its current steps end; `None` while it is idle.
+    /// When its current steps end, or a cache comes that all its requests wait for; `None` while it is idle.
     pub fn end_s(&self) -> Option<f64> {
-        self.current.map(|steps| steps.end_s())
+        self.current.map(|steps| steps.end_s()).or(self.wakes_s)
     }
 
     /// The use of its schedulers and its cache by the current steps, until `time_s` at most; `None` while it is idle.
@@ -174,6 +189,7 @@ impl Replica {
             return;
         }
         self.aborts.push_back((time_s, rank, id));
+        self.wakes_s = self.wakes_s.map(|wakes_s| wakes_s.min(time_s));
         self.interrupt(time_s);
     }
 
@@ -181,7 +197,7 @@ impl Replica {
     pub fn fail(
         &mut self,
         time_s: f64,
-        (settings, clock): (&SchedulerSettings, &impl StepClock),
+        (pool, clock): (&PoolSettings, &impl StepClock),
         lost: &[(usize, u64)],
         note: &mut impl FnMut(ReplicaEvent),
     ) {
@@ -195,12 +211,18 @@ impl Replica {
         for &(rank, id) in lost {
             note(ReplicaEvent::Dropped(id, self.engines[rank].abort(id).unwrap_or(0)));
         }
-        *self = Replica::new(settings, self.engines.len());
+        *self = Replica::new(pool, std::mem::take(&mut self.stores));
     }
 
     /// The current steps end.
     pub fn step(&mut self, clock: &impl StepClock, note: &mut impl FnMut(ReplicaEvent)) {
-        let Some(steps) = self.current.take() else { return };
+        let Some(steps) = self.current.take() else {
+            if let Some(now) = self.wakes_s {
+                self.last_start_s = now;
+                self.begin(now, clock, note);
+            }
+            return;
+        };
         let now = steps.end_s();
         clock.taken(steps.start_s, now, steps.steps, &self.loads);
         self.completed(steps, note);
@@ -226,16 +248,23 @@ impl Replica {
 
     /// Makes up the next step, if there is something to do.
     fn begin(&mut self, now: f64, clock: &impl StepClock, note: &mut impl FnMut(ReplicaEvent)) {
-        for _ in 0..MOST_EMPTY {
+        self.wakes_s = None;
+        for empty in 0..MOST_EMPTY {
             self.take_arrivals(now, note);
             // Also an idle scheduler goes round once: SGLang's then forgets its estimate of the outputs.
             let idle = self.engines.iter().all(|engine| engine.is_idle());
             let steps = self.choose(now, note);
             if self.loads.iter().any(|load| !load.is_empty()) {
                 self.current = Some(self.timed(now, steps, clock));
+                self.end_at_load(now);
                 return;
             }
             if idle {
+                return;
+            }
+            let next_s = self.next_load_s().filter(|_| empty >= EMPTY_BEFORE_LOAD);
+            if next_s.is_some() {
+                self.wakes_s = next_s;
                 return;
             }
             // With asynchronous scheduling, all that ran has ended: what waits, or has come, is seen now.
@@ -243,10 +272,25 @@ impl Replica {
         }
     }
 
+    /// When the next cache comes that a waiting request needs.
+    fn next_load_s(&self) -> Option<f64> {
+        self.engines.iter().filter_map(|engine| engine.next_load_s()).min_by(f64::total_cmp)
+    }
+
+    /// The current steps, which start now, end as soon as the scheduler can hear of the next cache that comes.
+    fn end_at_load(&mut self, now: f64) {
+        let Some(next_s) = self.next_load_s() else { return };
+        self.interrupt(next_s);
+        if let Some(steps) = self.current.as_mut().filter(|_| next_s <= now) {
+            steps.steps = 1;
+        }
+    }
+
     /// The schedulers get the requests that came before they make up the step that starts now.
     fn take_arrivals(&mut self, now: f64, note: &mut impl FnMut(ReplicaEvent)) {
         let idle = self.engines.iter().all(|engine| engine.is_idle());
         let seen = if self.ahead && !idle { self.last_start_s } else { now };
+        self.engines.iter_mut().for_each(|engine| engine.set_time(now, seen));
         while self.inbox.front().is_some_and(|(at, ..)| *at <= seen) {
             let Some((_, rank, request)) = self.inbox.pop_front() else { break };
             self.engines[rank].submit(request);
@@ -293,13 +337,15 @@ impl Replica {
     }
 
     fn timed(&mut self, now: f64, steps: u32, clock: &impl StepClock) -> EqualSteps {
-        let first_s = clock.seconds(&self.loads);
+        let alone_s = clock.seconds(&self.loads);
+        let with_loads = self.engines.iter().map(|engine| engine.with_loads(alone_s));
+        let first_s = with_loads.fold(alone_s, f64::max);
         let growth_s = if steps > 1 {
             let added = |load: &StepLoad| u64::from(load.decoding) * u64::from(steps - 1);
             self.loads.iter_mut().for_each(|load| load.kv_tokens += added(load));
             let last_s = clock.seconds(&self.loads);
             self.loads.iter_mut().for_each(|load| load.kv_tokens -= added(load));
-            (last_s - first_s) / f64::from(steps - 1)
+            (last_s - alone_s) / f64::from(steps - 1)
         } else {
             0.0
         };

@@ -1,11 +1,13 @@
 //! A run: requests reach replicas, whose steps follow each other until all are answered.
 
+mod stores;
 mod sums;
 mod upkeep;
 
 use std::collections::VecDeque;
 
 use self::upkeep::RunUpkeep;
+use super::cache_tier::{CacheTierSettings, SharedStore, TierScope, TierTotals};
 use super::engine::{EngineEvent, EngineRequest, SchedulerSettings};
 use super::handover::Handovers;
 use super::number_map::NumberMap;
@@ -28,6 +30,8 @@ pub struct PoolSettings {
     /// Attention ranks of a replica.
     pub ranks: usize,
     pub scheduler: SchedulerSettings,
+    /// Tiers of the KV cache behind that of the devices, of each rank; none for no such tiers.
+    pub tiers: Option<CacheTierSettings>,
 }
 
 /// All replicas, and how requests are spread over them.
@@ -92,6 +96,8 @@ pub struct RunTotals {
     /// Those that a cache without limits would have had.
     pub reusable_tokens: u64,
     pub output_tokens: u64,
+    /// Loads from tiers of the cache.
+    pub tiers: TierTotals,
     /// Sessions of the requests.
     pub sessions: SessionCounts,
     /// The use of the replicas, by pool.
@@ -171,6 +177,8 @@ pub struct TrafficRun<'a, C> {
     /// Replicas that decode what others prefilled.
     decoders: Vec<usize>,
     seen: UnlimitedCache,
+    /// The store that all replicas have in common, if any.
+    store: Option<SharedStore>,
     ledger: RunLedger,
     upkeep: RunUpkeep,
     /// Whether each token is heard of at its time.
@@ -249,9 +257,10 @@ impl<'a, C: DeploymentClock> TrafficRun<'a, C> {
         };
         let ranks = || each().map(|(_, pool)| pool.ranks);
         let numbered = each().enumerate();
+        let store = settings.pools.iter().find_map(|pool| pool.store(TierScope::Deployment));
         // Those that are absent have no memory either.
         let replica = |at: usize, pool: &PoolSettings| {
-            Replica::new(&pool.scheduler, if at < serving { pool.ranks } else { 0 })
+            Replica::new(pool, if at < serving { pool.stores(store.as_ref()) } else { vec![] })
         };
         let decoders = each().enumerate().filter(|(_, (_, pool))| pool.role == Role::Decode);
         TrafficRun {
@@ -272,6 +281,7 @@ impl<'a, C: DeploymentClock> TrafficRun<'a, C> {
                 events: vec![],
             },
             seen: UnlimitedCache::default(),
+            store: store.clone(),
             decoders: decoders.map(|(replica, _)| replica).collect(),
             upkeep: RunUpkeep::new(settings, (serving, most)),
             streams: false,
@@ -375,8 +385,9 @@ impl<'a, C: DeploymentClock> TrafficRun<'a, C> {
     fn arrival(&mut self, source: &mut RequestSource) {
         let Some(arrival) = source.take() else { return };
         let (time_s, mut request) = (arrival.time_s, arrival.request);
-        if self.settings.operation.faults.is_some() {
-            // It may be sent again, and find its own tokens.
+        let tiered = self.settings.pools.iter().any(|pool| pool.tiers.is_some());
+        if self.settings.operation.faults.is_some() || tiered {
+            // It may be sent again, or leave its tokens in a tier, and find its own.
             request.shared = u32::MAX;
         }
         let able = self.open_to(&request);
@@ -631,6 +642,13 @@ impl RunLedger {
             return;
         };
         match event {
+            EngineEvent::Loaded { host_tokens, store_tokens, seconds } => {
+                self.totals.tiers.add(host_tokens + store_tokens, seconds);
+                if !one.admitted {
+                    (one.record.host_tokens, one.record.store_tokens) = (host_tokens, store_tokens);
+                    one.record.load_s = seconds;
+                }
+            }
             EngineEvent::Admitted { cached_tokens } => {
                 if let Some(since) = one.preempted_at_s.take() {
                     one.record.preempted_s += time_s - since;
@@ -687,7 +705,7 @@ impl RunLedger {
             EngineEvent::Failed => {
                 self.leaving.remove(&id);
             }
-            EngineEvent::Admitted { .. } | EngineEvent::Preempted => {}
+            EngineEvent::Loaded { .. } | EngineEvent::Admitted { .. } | EngineEvent::Preempted => {}
         }
     }
 
@@ -701,6 +719,8 @@ impl RunLedger {
         totals.request_seconds += record.e2e_s();
         totals.prompt_tokens += u64::from(record.prompt);
         totals.cached_tokens += u64::from(record.cached_tokens);
+        totals.tiers.host_tokens += u64::from(record.host_tokens);
+        totals.tiers.store_tokens += u64::from(record.store_tokens);
         totals.output_tokens += u64::from(record.output);
         self.events.push(RunEvent::Answered(record));
     }
@@ -762,7 +782,7 @@ mod tests {
         };
         let mut records = vec![];
         let mut record = |one: &RequestRecord| records.push(*one);
-        let settings = PoolSettings { role: Role::Aggregated, replicas: 1, ranks, scheduler }.into();
+        let settings = PoolSettings::untiered(Role::Aggregated, (1, ranks), scheduler).into();
         let totals = run(&settings, RequestSource::new(traffic), &clock, &mut record, &|| false);
         (totals, records)
     }

@@ -42,6 +42,7 @@ impl RunTotals {
             cached_tokens,
             reusable_tokens,
             output_tokens,
+            tiers,
             sessions: SessionCounts { started, cut, given_up },
             uses,
             itl,
@@ -69,6 +70,7 @@ impl RunTotals {
         self.cached_tokens += cached_tokens;
         self.reusable_tokens += reusable_tokens;
         self.output_tokens += output_tokens;
+        self.tiers.with(tiers);
         self.sessions.started += started;
         self.sessions.cut += cut;
         self.sessions.given_up += given_up;

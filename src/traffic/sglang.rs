@@ -5,6 +5,7 @@
 //! Follows `sglang/srt/managers/scheduler.py`, `schedule_policy.py` and `schedule_batch.py`, for full attention on one
 //! pipeline stage. The memory is counted in tokens: slots themselves do not matter.
 
+mod loading;
 mod prefill;
 
 use std::cmp::Reverse;
@@ -12,11 +13,13 @@ use std::cmp::Reverse;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::cache_tier::CacheTiers;
 use super::content::BlockIdentities;
 use super::draft::{DraftSettings, places_beyond, proposed, tokens_of_step};
 use super::engine::{EngineEvent, EngineRequest, Note, RankTurn, SchedulerEngine, most_steps, placed};
 use super::radix_tree::{NodeId, ROOT, RadixTree};
 use super::step_load::{PromptChunk, StepLoad};
+use loading::SglangLoad;
 
 /// In which order waiting requests are admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -113,6 +116,8 @@ struct SglangRequest {
     middle: u32,
     /// The last step that it is in.
     round: u64,
+    /// Its part of tiers of the cache.
+    load: SglangLoad,
 }
 
 impl SglangRequest {
@@ -166,6 +171,9 @@ pub struct SglangEngine {
     round: u64,
     turn: RankTurn,
     load: StepLoad,
+    /// Tiers of the cache behind that of the device, if any, and tokens that come from there in the step.
+    tiers: Option<CacheTiers>,
+    arriving: u32,
 }
 
 fn down(tokens: u32, page: u32) -> u32 {
@@ -202,6 +210,8 @@ impl SglangEngine {
             round: 0,
             turn: RankTurn::default(),
             load: StepLoad::default(),
+            tiers: None,
+            arriving: 0,
             settings,
         };
         engine.ratio = engine.initial_ratio();
@@ -249,10 +259,12 @@ impl SglangEngine {
             fresh: true,
             middle: 0,
             round: 0,
+            load: SglangLoad::default(),
         };
         self.unfinished += 1;
         let slot = placed(&mut self.live, &mut self.vacant, live);
         self.waiting.push(slot);
+        self.prefetch(slot);
     }
 
     fn at(&self, slot: SglangSlot) -> &SglangRequest {
@@ -308,6 +320,7 @@ impl SglangEngine {
         self.tree.unlock(live.node);
         self.tree.lock(node);
         (live.node, live.protected) = (node, key);
+        self.write_through(slot, key);
     }
 
     /// Takes the memory from a request, of which the tree keeps what it has computed if `keep`.
@@ -600,6 +613,20 @@ impl SglangEngine {
 }
 
 impl SchedulerEngine for SglangEngine {
+    fn set_time(&mut self, now_s: f64, heard_s: f64) {
+        if let Some(tiers) = &mut self.tiers {
+            tiers.set_time(now_s, heard_s);
+        }
+    }
+
+    fn next_load_s(&self) -> Option<f64> {
+        self.next_end_s()
+    }
+
+    fn with_loads(&self, step_s: f64) -> f64 {
+        self.overlapped(step_s)
+    }
+
     fn is_idle(&self) -> bool {
         self.unfinished == 0 && (self.last.is_none() || !self.settings.overlap)
     }
@@ -676,6 +703,7 @@ impl SchedulerEngine for SglangEngine {
 
     fn choose(&mut self, note: Note<'_>) {
         self.round += 1;
+        self.arriving = 0;
         let before = self.last.take();
         let batch = self.next(before.as_ref(), note);
         self.describe(batch.as_ref());

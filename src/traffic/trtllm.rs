@@ -7,6 +7,7 @@
 mod capacity;
 mod memory;
 mod micro_batch;
+mod offload;
 
 use std::collections::VecDeque;
 
@@ -15,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::block_pool::{BlockId, BlockPool};
 use super::block_tree::{BlockTokens, BlockTree, TreePlace};
+use super::cache_tier::CacheTiers;
 use super::content::{BlockChain, BlockIdentities};
 use super::draft::{DraftSettings, places_beyond, proposed, tokens_of_step};
 use super::engine::{EngineEvent, EngineRequest, Note, SchedulerEngine, most_steps, placed};
@@ -175,6 +177,12 @@ pub struct TrtllmEngine {
     /// Whether no request has ended, and no prompt has come into the cache, since the step was made up.
     settled: bool,
     load: StepLoad,
+    /// Tiers of the cache behind that of the device, if any.
+    tiers: Option<CacheTiers>,
+    /// By block: the identity of its tokens, where it is whole and was put into the tree.
+    identities: Vec<Option<u64>>,
+    /// Blocks that come from host memory for the step.
+    arriving: u32,
 }
 
 impl TrtllmEngine {
@@ -183,6 +191,7 @@ impl TrtllmEngine {
         TrtllmEngine {
             pool: BlockPool::new(settings.blocks),
             tree: BlockTree::new(settings.blocks),
+            identities: vec![None; settings.blocks as usize],
             settings,
             live: vec![],
             vacant: vec![],
@@ -198,6 +207,8 @@ impl TrtllmEngine {
             blocked: false,
             settled: true,
             load: StepLoad::default(),
+            tiers: None,
+            arriving: 0,
         }
     }
 
@@ -421,6 +432,10 @@ impl TrtllmEngine {
 }
 
 impl SchedulerEngine for TrtllmEngine {
+    fn with_loads(&self, step_s: f64) -> f64 {
+        step_s + self.arrival_s()
+    }
+
     fn submit(&mut self, request: EngineRequest) {
         let limit = self.settings.output_limit.unwrap_or(request.output);
         self.submit_with_limit(request, limit);
@@ -476,6 +491,7 @@ impl SchedulerEngine for TrtllmEngine {
     }
 
     fn choose(&mut self, note: Note<'_>) {
+        self.arriving = 0;
         self.proceed();
         self.fetch();
         let fitting = self.fitting();

@@ -5,16 +5,20 @@
 //! requests in their order, each with the tokens that it lacks, and preempts the last of them where blocks are short; then
 //! it admits waiting requests while tokens, slots and blocks suffice.
 
+mod loading;
+
 use std::collections::VecDeque;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::block_pool::{BlockId, BlockPool};
+use super::cache_tier::CacheTiers;
 use super::content::{BlockChain, BlockIdentities};
 use super::draft::{DraftSettings, places_beyond, proposed, tokens_of_step};
 use super::engine::{EngineEvent, EngineRequest, Note, SchedulerEngine, most_steps, placed};
 use super::step_load::{PromptChunk, StepLoad};
+use loading::{VllmLoad, VllmStart};
 
 /// The settings of vLLM's scheduler.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -66,6 +70,10 @@ struct VllmRequest {
     /// Its newest tokens that were computed, and the time of the engine at which the scheduler does not know them.
     newest: u32,
     newest_at: u64,
+    /// Blocks that come from tiers of the cache, while it waits.
+    load: Option<VllmLoad>,
+    /// Blocks that tiers got.
+    written: u32,
 }
 
 impl VllmRequest {
@@ -78,6 +86,13 @@ impl VllmRequest {
     fn is_within_blocks(&self) -> bool {
         let known = self.known();
         self.decodes() && !self.ended && known <= self.held && known < self.whole_at
+    }
+
+    /// Its blocks so far are whole, and later prompts find them, where any does.
+    fn hold_chained(&mut self, size: u32, keeps: bool) {
+        self.kept = self.chained;
+        self.held = self.chained.saturating_mul(size);
+        self.whole_at = if keeps { self.held.saturating_add(size) } else { u32::MAX };
     }
 
     /// Whether its next token is the next of its output.
@@ -117,6 +132,8 @@ pub struct VllmEngine {
     crowded: bool,
     /// Whether the step computes no prompt.
     defers: bool,
+    /// Tiers of the cache behind that of the device, if any.
+    tiers: Option<CacheTiers>,
 }
 
 impl VllmEngine {
@@ -139,6 +156,7 @@ impl VllmEngine {
             steps: 0,
             crowded: false,
             defers: false,
+            tiers: None,
         }
     }
 
@@ -219,10 +237,12 @@ impl VllmEngine {
 
     fn preempt(&mut self, victim: VllmSlot, note: Note<'_>) {
         self.share_own(victim);
+        self.write_output(victim);
         let live = self.at_mut(victim);
         // The cache that another worker sent is lost too.
         (live.computed, live.request.received) = (0, 0);
         (live.chain, live.chained, live.kept, live.held) = (BlockChain::default(), 0, 0, 0);
+        live.written = 0;
         let (id, blocks) = (live.request.id, std::mem::take(&mut live.blocks));
         self.pool.release(&blocks);
         self.waiting.push_front(victim);
@@ -288,29 +308,39 @@ impl VllmEngine {
 
     /// Admits waiting requests in order, while tokens, slots and blocks suffice.
     fn admit(&mut self, mut budget: u32, note: Note<'_>) {
+        let mut place = 0;
         while budget > 0 && self.running.len() < self.settings.max_sequences as usize {
-            let Some(&slot) = self.waiting.front() else { return };
-            let live = self.at(slot);
-            if self.defers && live.request.received == 0 {
+            let Some(&slot) = self.waiting.get(place) else { return };
+            if self.defers && self.at(slot).request.received == 0 {
                 return;
             }
-            let hits: Vec<BlockId> = self.hits(&live.request, live.known()).collect();
-            let found = hits.len() as u32 * self.settings.block_tokens;
-            let cached = found.max(live.request.received);
-            let lacking = live.known() - cached;
+            let (hits, cached) = match self.start(slot, note) {
+                VllmStart::With(hits, cached) => (hits, cached),
+                VllmStart::NoMemory if !self.stalls() => return,
+                VllmStart::Waits | VllmStart::NoMemory => {
+                    place += 1;
+                    continue;
+                }
+            };
+            let lacking = self.at(slot).known() - cached;
             let new = self.chunk(lacking, budget);
             if !self.settings.chunked_prefill && new < self.chunk(lacking, u32::MAX) {
                 return;
             }
             if !self.place(slot, &hits, cached + new) {
-                return;
+                if !self.stalls() {
+                    return;
+                }
+                place += 1;
+                continue;
             }
-            self.waiting.pop_front();
+            self.waiting.remove(place);
             self.running.push(slot);
             self.at_mut(slot).computed = cached;
             self.schedule(slot, new);
             budget -= new;
-            let live = self.at(slot);
+            let live = self.at_mut(slot);
+            live.load = None;
             note(live.request.id, EngineEvent::Admitted { cached_tokens: cached });
         }
     }
@@ -325,26 +355,32 @@ impl VllmEngine {
         })
     }
 
+    /// Blocks that stay as they are when a request gets others than `hits`: those of them that are free, and a reserve.
+    fn kept(&self, hits: &[BlockId]) -> u32 {
+        let reserved = if self.running.is_empty() { 0 } else { self.settings.reserved_blocks };
+        hits.iter().filter(|block| self.pool.is_free(**block)).count() as u32 + reserved
+    }
+
     /// Gives a waiting request the blocks `hits` and others for `tokens` tokens; false where too few are free.
     fn place(&mut self, slot: VllmSlot, hits: &[BlockId], tokens: u32) -> bool {
         let size = self.settings.block_tokens;
-        let reserved = if self.running.is_empty() { 0 } else { self.settings.reserved_blocks };
-        let kept = hits.iter().filter(|block| self.pool.is_free(**block)).count() as u32 + reserved;
-        let held = if self.settings.whole_prompt_fits { self.at(slot).known() } else { tokens };
-        if held.div_ceil(size) - hits.len() as u32 + kept > self.pool.free() {
+        let live = self.at(slot);
+        let held = if self.settings.whole_prompt_fits { live.known() } else { tokens };
+        // One has blocks already that tiers had.
+        let has = (hits.len() + live.blocks.len()) as u32;
+        if held.div_ceil(size) - has + self.kept(hits) > self.pool.free() {
             return false;
         }
         hits.iter().for_each(|block| self.pool.share(*block));
         let keeps = self.settings.prefix_caching;
         let live = self.at_mut(slot);
-        live.blocks = Vec::with_capacity(tokens.div_ceil(size) as usize + 1);
+        live.blocks.reserve(tokens.div_ceil(size) as usize + 1);
         live.blocks.extend_from_slice(hits);
         for _ in 0..hits.len() {
             live.chain.next(&live.request.runs, size);
         }
-        (live.kept, live.chained) = (hits.len() as u32, hits.len() as u32);
-        live.held = live.kept.saturating_mul(size);
-        live.whole_at = if keeps { live.held.saturating_add(size) } else { u32::MAX };
+        live.chained += hits.len() as u32;
+        live.hold_chained(size, keeps);
         self.grow(slot, tokens)
     }
 
@@ -357,6 +393,16 @@ impl VllmEngine {
 }
 
 impl SchedulerEngine for VllmEngine {
+    fn set_time(&mut self, now_s: f64, heard_s: f64) {
+        if let Some(tiers) = &mut self.tiers {
+            tiers.set_time(now_s, heard_s);
+        }
+    }
+
+    fn next_load_s(&self) -> Option<f64> {
+        self.next_end_s()
+    }
+
     fn is_idle(&self) -> bool {
         self.running.is_empty() && self.waiting.is_empty()
     }
@@ -409,6 +455,8 @@ impl SchedulerEngine for VllmEngine {
             ended: false,
             newest: 0,
             newest_at: 0,
+            load: None,
+            written: 0,
         };
         let slot = placed(&mut self.live, &mut self.vacant, live);
         self.waiting.push_back(slot);
@@ -418,6 +466,7 @@ impl SchedulerEngine for VllmEngine {
     fn abort(&mut self, id: u64) -> Option<u32> {
         let is_it = |one: &Option<VllmRequest>| one.as_ref().is_some_and(|one| one.request.id == id);
         let slot = self.live.iter().position(is_it)?;
+        self.write_output(slot);
         let one = self.live[slot].take_if(|one| !one.ended)?;
         self.running.retain(|other| *other != slot);
         self.waiting.retain(|other| *other != slot);
@@ -448,6 +497,7 @@ impl SchedulerEngine for VllmEngine {
         let needs_as_much = self.settings.whole_prompt_fits || self.waiting.is_empty();
         let full = self.running.len() >= self.settings.max_sequences as usize;
         self.settled = !preempted && self.scheduled.len() == before && (full || needs_as_much);
+        self.write_prompts();
     }
 
     fn settle(&mut self) {
@@ -464,6 +514,7 @@ impl SchedulerEngine for VllmEngine {
         self.waiting.retain(|slot| !ended.contains(slot));
         for slot in ended {
             self.publish(slot, self.at(slot).computed);
+            self.write_output(slot);
             if let Some(live) = self.live[slot].take() {
                 self.pool.release(&live.blocks);
                 self.vacant.push(slot);
@@ -484,8 +535,8 @@ impl SchedulerEngine for VllmEngine {
         }
         let (ends, size, free) = (self.ends.max(1), self.settings.block_tokens, self.pool.free());
         // No more than these, wherever in their blocks the requests are.
-        let at_most =
-            |steps: u32| (self.running.len() as u32).saturating_mul(steps.div_ceil(size).saturating_add(1));
+        let most_each = |steps: u32| steps.div_ceil(size).saturating_add(1);
+        let at_most = |steps: u32| (self.running.len() as u32).saturating_mul(most_each(steps));
         if at_most(ends) <= free {
             return ends;
         }

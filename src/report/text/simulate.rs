@@ -6,6 +6,7 @@ use super::operation::operation;
 use super::page::{BOLD, heading, indent, paragraph, styled};
 use super::sampled_replicas::sampled_replicas;
 use super::simulated_figures::{devices, intervals};
+use super::tiers::{tier_hits, tier_sizes};
 use crate::report::number::{count, digits, percent, time};
 use crate::report::simulate::{LatencyRow, SimulateReport, SimulatedPool, SlowRequest};
 use crate::report::table::table;
@@ -83,6 +84,9 @@ pub fn simulate(report: &SimulateReport, detail: bool) -> String {
     text.push_str(&paragraph(&cache));
     text.push_str(&devices(report));
     text.push_str(&intervals(report.intervals.as_ref()));
+    if let Some(of) = &report.tiers {
+        text.push_str(&tier_hits(of));
+    }
     if let Some(of) = &report.operation {
         text.push_str(&operation(of));
     }
@@ -92,6 +96,9 @@ pub fn simulate(report: &SimulateReport, detail: bool) -> String {
     }
     for one in &report.pools {
         text.push_str(&paragraph(&pool(one)));
+        if let Some(of) = &one.tiers {
+            text.push_str(&paragraph(&tier_sizes(of)));
+        }
     }
     if detail {
         text.push_str(&heading("Slowest requests", "where their time went"));
@@ -100,7 +107,15 @@ pub fn simulate(report: &SimulateReport, detail: bool) -> String {
         if sends {
             header.insert(4, "transfer");
         }
-        text.push_str(&indent(&table(&header, report.slowest.iter().map(|one| slow(one, sends))), 2));
+        let loads = report.tiers.is_some();
+        if loads {
+            header.push("loaded");
+        }
+        let rows = report.slowest.iter().map(|one| {
+            let loaded = loads.then(|| loaded(one));
+            slow(one, sends).into_iter().chain(loaded).collect::<Vec<_>>()
+        });
+        text.push_str(&indent(&table(&header, rows), 2));
     }
     text
 }
@@ -122,6 +137,12 @@ fn slow(one: &SlowRequest, sends: bool) -> Vec<String> {
     let before = [one.id.to_string(), time(one.e2e_ms), time(one.queue_ms), time(one.prefill_ms)];
     let after = [time(one.decode_ms), preempted, one.cached_tokens.to_string()];
     before.into_iter().chain(transfer).chain(after).collect()
+}
+
+/// Tokens that came from tiers, and their time.
+fn loaded(one: &SlowRequest) -> String {
+    let load = one.loaded_tokens.zip(one.load_ms);
+    load.map_or_else(String::new, |(tokens, load_ms)| format!("{tokens} in {}", time(load_ms)))
 }
 
 fn settings(scheduler: &SchedulerSettings) -> String {

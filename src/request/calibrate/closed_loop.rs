@@ -54,7 +54,7 @@ pub(super) fn closed_loop(row: &MeasuredRow, ready: &PreparedRow) -> Option<Meas
         seed: DEFAULT_SEED,
     };
     let (ranks, scheduler) = (pool.plan.dp as usize, inputs.settings());
-    let pool = PoolSettings { role: Role::Aggregated, replicas: 1, ranks, scheduler };
+    let pool = PoolSettings::untiered(Role::Aggregated, (1, ranks), scheduler);
     let terms = ready.problem.terms().clone();
     let clock = InstanceClock { instance: Arc::clone(instance), machine, terms, streamed: None };
     Some(MeasuredRun { clock, pool, traffic, warm_up: 0, means: false })

@@ -108,6 +108,7 @@ impl SimulatedRow {
                 replicas: pool.replicas as usize,
                 ranks: pool.plan.dp as usize,
                 scheduler: flagged(inputs.settings(), traffic, pool.plan.dp)?,
+                tiers: None,
             },
             router: match requests {
                 RowRequests::Sessions(..) => RoutePolicy::Session,

@@ -248,8 +248,9 @@ impl<C: DeploymentClock> TrafficRun<'_, C> {
         let mut there: Vec<_> = there.map(|(id, target)| (target.rank, id)).collect();
         there.sort_unstable();
         self.note_use(replica, time_s);
-        let (ledger, pool) = (&mut self.ledger, self.pools[replica]);
-        let of = (&self.settings.pools[pool].scheduler, self.clocks.of(pool));
+        let ledger = &mut self.ledger;
+        let at = self.pools[replica];
+        let of = (&self.settings.pools[at], self.clocks.of(at));
         self.replicas[replica].fail(time_s, of, &there, &mut |event| ledger.note(event));
         self.ledger.totals.faults += 1;
         if self.upkeep.states.of(replica) == ReplicaState::Draining {
@@ -329,13 +330,13 @@ impl<C: DeploymentClock> TrafficRun<'_, C> {
         };
         let Some(replica) = (0..self.replicas.len()).find(is_absent) else { return };
         let pool = self.pool(replica);
-        self.replicas[replica] = Replica::new(&pool.scheduler, pool.ranks);
+        self.replicas[replica] = Replica::new(pool, pool.stores(self.store.as_ref()));
         self.start(replica, time_s, false);
     }
 
     fn removed(&mut self, replica: usize, time_s: f64) {
         self.upkeep.states.remove(replica, time_s);
-        self.replicas[replica] = Replica::new(&self.pool(replica).scheduler, 0);
+        self.replicas[replica] = Replica::new(self.pool(replica), vec![]);
     }
 
     fn remove_replica(&mut self, time_s: f64) {

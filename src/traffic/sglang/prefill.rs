@@ -49,6 +49,8 @@ struct WaitingCandidate {
     /// Cached tokens, and those after them.
     prefix: u32,
     rest: u32,
+    /// Of those after them, the first ones that host memory has.
+    hosted: u32,
     node: super::NodeId,
     /// Tokens of output that it may have, those that it had before included.
     limit: u32,
@@ -84,7 +86,12 @@ impl SglangEngine {
         if pass.chosen.is_empty() {
             return None;
         }
-        self.waiting.drain(..pass.chosen.len() - continued);
+        if self.tiers.is_some() {
+            // Some in between may wait for their cache.
+            self.waiting.retain(|slot| !pass.chosen.contains(slot));
+        } else {
+            self.waiting.drain(..pass.chosen.len() - continued);
+        }
         self.chunk = pass.cut.or(self.chunk);
         if let Some(chunk) = self.chunk {
             self.at_mut(chunk).middle += 1;
@@ -267,11 +274,16 @@ impl SglangEngine {
             if self.full {
                 break;
             }
+            if self.is_prefetching(slot) {
+                continue;
+            }
             let known = self.at(slot).known();
             let (prefix, node) = self.find(slot, known - 1);
+            let hosted = self.hosted(slot, prefix);
             let live = self.at(slot);
             let (limit, outputs) = (live.limit, live.outputs);
-            let candidate = WaitingCandidate { slot, prefix, rest: known - prefix, node, limit, outputs };
+            let rest = known - prefix;
+            let candidate = WaitingCandidate { slot, prefix, rest, hosted, node, limit, outputs };
             let verdict = if pass.chosen.len() as u32 >= self.settings.prefill_requests.unwrap_or(u32::MAX) {
                 Verdict::Other
             } else if self.settings.exact_output && !self.settings.prefix_caching {
@@ -298,6 +310,8 @@ impl SglangEngine {
         if f64::from(of.rest + output + page) >= self.left_in_total(pass) {
             return Verdict::NoMemory;
         }
+        // What host memory has is loaded, and not computed.
+        let of = &WaitingCandidate { prefix: of.prefix + of.hosted, rest: of.rest - of.hosted, ..*of };
         let rounded = i64::from(up(of.rest, page));
         match pass.chunk {
             None if !pass.chosen.is_empty() && rounded >= pass.input => return Verdict::Other,
@@ -375,9 +389,11 @@ impl SglangEngine {
 
     /// Takes a request into the step, with `new` tokens of its prompt.
     fn choose_candidate(&mut self, pass: &mut PrefillPass, of: &WaitingCandidate, new: u32) {
-        self.tree.lock(of.node);
+        let loads = of.hosted > 0;
+        let node = if loads { self.load_back(of.slot, of.prefix, of.hosted) } else { of.node };
+        self.tree.lock(node);
         let live = self.at_mut(of.slot);
-        (live.node, live.prefix, live.protected) = (of.node, of.prefix, of.prefix);
+        (live.node, live.prefix, live.protected) = (node, of.prefix, of.prefix);
         live.end = of.prefix + new;
         pass.chosen.push(of.slot);
     }
@@ -399,11 +415,13 @@ impl SglangEngine {
             let live = self.at_mut(slot);
             live.held = live.end;
             (live.retracted, live.yields) = (false, 1);
-            if std::mem::take(&mut live.fresh) {
-                note(live.request.id, EngineEvent::Admitted { cached_tokens: live.prefix });
-            }
+            let (id, fresh, cached_tokens) = (live.request.id, std::mem::take(&mut live.fresh), live.prefix);
             if !std::mem::replace(&mut live.row, true) {
                 self.rows -= 1;
+            }
+            if fresh {
+                self.note_load(slot, note);
+                note(id, EngineEvent::Admitted { cached_tokens });
             }
         }
         SglangBatch { scheduled, prompts: chosen.len(), chunk: self.chunk }

@@ -5,6 +5,9 @@ use crate::traffic::block_pool::BlockId;
 use crate::traffic::block_tree::{BlockTokens, ROOT};
 use crate::traffic::draft::places_beyond;
 
+/// Above the blocks that are found in host memory alone.
+const HOSTED: BlockId = ROOT - 1;
+
 /// Whole blocks of a request in the cache.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PrefixReuse {
@@ -22,13 +25,20 @@ impl TrtllmEngine {
         let whole = (live.known / self.settings.block_tokens) as usize;
         let (mut above, mut found) = (ROOT, PrefixReuse::default());
         for (key, identity) in live.keys.iter().zip(&live.chain).take(whole) {
-            let Some(block) = self.tree.find(above, key) else {
-                found.new = Some(*identity);
-                return found;
-            };
+            // What host memory has is below what the device has, and no request uses it.
+            let block = if above == HOSTED { None } else { self.tree.find(above, key) };
+            match block {
+                Some(block) => {
+                    found.used += u32::from(!self.pool.is_free(block));
+                    above = block;
+                }
+                None if self.hosts(slot, found.all) => above = HOSTED,
+                None => {
+                    found.new = Some(*identity);
+                    return found;
+                }
+            }
             found.all += 1;
-            found.used += u32::from(!self.pool.is_free(block));
-            above = block;
         }
         found
     }
@@ -105,8 +115,9 @@ impl TrtllmEngine {
     }
 
     /// A free block for other tokens.
-    fn take(&mut self) -> Option<BlockId> {
+    pub(super) fn take(&mut self) -> Option<BlockId> {
         let block = self.pool.take()?;
+        self.offload(block);
         self.tree.forget(block);
         Some(block)
     }
@@ -131,6 +142,15 @@ impl TrtllmEngine {
         while tokens < usable {
             let key = self.key(slot, tokens / size, usable);
             let exact = self.tree.find(above, &key).map(|block| (block, key.count()));
+            if exact.is_none()
+                && key.count() == size
+                && let Some(block) = self.onboard(slot, tokens / size, (above, &key))
+            {
+                tokens += size;
+                found.push(Some(block));
+                above = block;
+                continue;
+            }
             let near = || self.settings.partial_reuse.then(|| self.tree.nearest(above, &key)).flatten();
             let Some((block, matched)) = exact.or_else(near) else { break };
             tokens += matched;
@@ -168,9 +188,14 @@ impl TrtllmEngine {
         let new: Vec<TrtllmSlot> = self.batch.context.iter().copied().filter(first).collect();
         // All take what they share with others before any takes what these no longer need.
         let reuse = self.settings.block_reuse;
-        let claimed: Vec<_> =
-            new.iter().map(|slot| if reuse { self.claim(*slot) } else { (vec![], 0) }).collect();
-        for (slot, (found, tokens)) in new.into_iter().zip(claimed) {
+        let mut claims = |slot: &TrtllmSlot| {
+            let before = self.arriving;
+            let (found, tokens) = if reuse { self.claim(*slot) } else { (vec![], 0) };
+            (found, tokens, self.arriving - before)
+        };
+        let claimed: Vec<_> = new.iter().map(&mut claims).collect();
+        for (slot, (found, tokens, loaded)) in new.into_iter().zip(claimed) {
+            self.note_load(slot, loaded, note);
             let tokens = tokens.max(self.at(slot).request.received);
             self.start(slot, found, tokens);
             note(self.at(slot).request.id, EngineEvent::Admitted { cached_tokens: tokens });
@@ -253,6 +278,7 @@ impl TrtllmEngine {
                 Some(other) => other,
                 None => {
                     self.tree.attach(block, above, &key);
+                    self.identify(slot, (at, (at + 1) * size <= usable), block);
                     block
                 }
             };
