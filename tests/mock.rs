@@ -409,7 +409,7 @@ fn the_request_of_a_client_that_leaves_ends() {
 fn what_a_client_gives_up_is_free_for_the_next() {
     let scheduler = SchedulerSettings::Vllm(VllmSettings { blocks: 100, ..AMPLE });
     for roles in [&[Role::Aggregated][..], &[Role::Prefill, Role::Decode]] {
-        let pool = |&role| PoolSettings { role, replicas: 1, ranks: 1, scheduler: scheduler.clone() };
+        let pool = |&role| PoolSettings::untiered(role, (1, 1), scheduler.clone());
         let settings = DeploymentSettings {
             pools: roles.iter().map(pool).collect(),
             router: RoutePolicy::LeastRequests,

@@ -1,9 +1,6 @@
 //! Identities of blocks in the order of their last use: what a tier of the KV cache holds.
 
-use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
-
-use super::block_pool::MixedHasher;
+use super::number_map::NumberMap;
 
 /// A place in the order of use.
 type LruPlace = u32;
@@ -22,7 +19,7 @@ pub struct BlockLru {
     most: usize,
     blocks: Vec<LruBlock>,
     vacant: Vec<LruPlace>,
-    by_content: HashMap<u64, LruPlace, BuildHasherDefault<MixedHasher>>,
+    by_content: NumberMap<u64, LruPlace>,
     oldest: LruPlace,
     newest: LruPlace,
 }
@@ -34,7 +31,7 @@ impl BlockLru {
             most: most.min(u64::from(NONE)) as usize,
             blocks: vec![],
             vacant: vec![],
-            by_content: HashMap::default(),
+            by_content: NumberMap::default(),
             oldest: NONE,
             newest: NONE,
         }

@@ -356,8 +356,10 @@ impl Replica {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::spec::role::Role;
     use crate::traffic::content::TokenRun;
     use crate::traffic::draft::DraftSettings;
+    use crate::traffic::engine::SchedulerSettings;
     use crate::traffic::sglang::{SglangPolicy, SglangSettings};
 
     fn settings(delayed_passes: Option<u32>) -> SchedulerSettings {
@@ -392,7 +394,8 @@ mod tests {
     /// The steps, up to `until_s`, as the prompts and the decoding requests of either rank: of requests that come to the
     /// first rank at once, and to the second one after 50 steps of a millisecond.
     fn steps(delayed_passes: Option<u32>, until_s: f64) -> Vec<[(usize, u32); 2]> {
-        let mut replica = Replica::new(&settings(delayed_passes), 2);
+        let pool = PoolSettings::untiered(Role::Aggregated, (1, 2), settings(delayed_passes));
+        let mut replica = Replica::new(&pool, vec![None, None]);
         let clock = |_: &[StepLoad]| 1e-3;
         let quiet = &mut |_: ReplicaEvent| {};
         replica.arrive(0.0, 0, request(0), &clock, quiet);
