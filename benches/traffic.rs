@@ -77,7 +77,7 @@ fn simulation(criterion: &mut Criterion) {
         ("64 engines, prefix, sessions", REPLICAS, RoutePolicy::Prefix, 512, Some(sessions)),
     ] {
         let scheduler = SchedulerSettings::Vllm(SCHEDULER);
-        let pool = PoolSettings { role: Role::Aggregated, replicas, ranks: 1, scheduler };
+        let pool = PoolSettings::untiered(Role::Aggregated, (replicas, 1), scheduler);
         let settings = DeploymentSettings { router, ..pool.into() };
         group.bench_function(name, |bencher| {
             bencher.iter(|| {

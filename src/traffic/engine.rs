@@ -67,7 +67,7 @@ pub struct JointPrompts {
     pub alone: bool,
 }
 
-/// What the other attention ranks leave to a rank in the next step.
+/// Kinds of work that the other attention ranks leave to a rank in the next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RankTurn {
     /// Whether it may begin prompts.
@@ -124,7 +124,7 @@ pub trait SchedulerEngine {
     fn has_begun_prompt(&self) -> bool {
         false
     }
-    /// What the next choice may take; of the same.
+    /// The work that the next choice may take; of the same.
     fn restrict(&mut self, _turn: RankTurn) {}
     /// Chooses the requests of the next step, with what the scheduler knows. `note` hears of admissions and
     /// preemptions; also of the tokens of the step before, where a preemption may yet lose them.
@@ -215,7 +215,8 @@ impl SchedulerSettings {
     /// Tokens of the units in which later prompts find those of earlier ones.
     pub fn reused_tokens(&self) -> u32 {
         match self {
-            SchedulerSettings::Trtllm(settings) if settings.partial_reuse => 1,
+            // Without reuse of parts, a block that is not full is found all the same, as a whole.
+            SchedulerSettings::Trtllm(_) => 1,
             other => other.block_tokens(),
         }
     }

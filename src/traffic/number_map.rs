@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_are_together_and_others_apart() {
+    fn neighbours_are_together_and_others_are_not() {
         let places: Vec<u64> = (800..808u64).map(|number| hash(number) & 1023).collect();
         let first = places[0] & !7;
         assert_eq!(places, (first..first + 8).collect::<Vec<_>>());

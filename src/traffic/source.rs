@@ -444,7 +444,7 @@ impl RequestSource {
         self.coming.push(Coming { time_s, order: (number, turn), what: Next::Turn(number, turn) });
     }
 
-    /// A session has come to the line, and goes on `wait_s` seconds after the last one has; or it has ended before.
+    /// A session is at the line, and goes on `wait_s` seconds after the last one has; or it has ended before.
     fn passes_the_line(&mut self, number: u64, now: f64, wait_s: Option<f64>) {
         let Some(line) = self.start_line.as_mut().filter(|line| number < line.sessions) else { return };
         line.missing = line.missing.saturating_sub(1);

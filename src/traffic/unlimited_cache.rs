@@ -29,7 +29,7 @@ impl UnlimitedCache {
         let mut start = 0u32;
         for run in &request.runs {
             if start >= request.shared {
-                // What no other request begins with is not kept in mind.
+                // No other request begins with the rest.
                 break;
             }
             start = start.saturating_add(run.tokens);

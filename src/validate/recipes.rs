@@ -15,7 +15,7 @@ enum RecipeRanks {
     Several,
 }
 
-/// What a recipe is for.
+/// The runs that a recipe is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum RecipeLayout {

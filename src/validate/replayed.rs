@@ -63,8 +63,8 @@ const LASTED_S: PublishedFigure = PublishedFigure {
 const OUTPUT_MEAN_AND_MEDIAN: [f64; 2] = [690.0, 252.0];
 /// Median tokens that a request adds to its session. The mean, which long first prompts raise, is the row's.
 const NEW_MEDIAN: f64 = 857.0;
-/// The variation of the sizes of sessions with which a quarter of the prompts have less than 0.29 of the mean prompt, half
-/// of them less than 0.64, and nine in ten less than 2.27: 0.30, 0.63 and 2.30 were counted.
+/// The variation of the sizes of sessions with which the first quartile, the median and the p90 of prompts are 0.29, 0.64
+/// and 2.27 of the mean prompt: 0.30, 0.63 and 2.30 were counted.
 const SIZES_VARIATION: f64 = 0.9;
 /// The longest request of the corpus, in tokens.
 const LONGEST: f64 = 990_000.0;

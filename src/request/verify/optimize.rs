@@ -71,7 +71,7 @@ impl OptimizeRerun {
         let (others, others_check) = evaluated(problem, "alternative", &saved.alternatives);
         let (front, front_check) = evaluated(problem, "front", &saved.front);
         let best = best.into_iter().next();
-        // What is proved is the optimum of the formulas.
+        // The proof is of the optimum of the formulas.
         let (formulas, formulas_check) = evaluated(problem, "formulas_best", &saved.formulas_best);
         let optimum = formulas.into_iter().next().or_else(|| best.clone());
         let optimum = optimum.as_ref();

@@ -310,7 +310,7 @@ impl SglangEngine {
         if f64::from(of.rest + output + page) >= self.left_in_total(pass) {
             return Verdict::NoMemory;
         }
-        // What host memory has is loaded, and not computed.
+        // Tokens in host memory are loaded, and not computed.
         let of = &WaitingCandidate { prefix: of.prefix + of.hosted, rest: of.rest - of.hosted, ..*of };
         let rounded = i64::from(up(of.rest, page));
         match pass.chunk {

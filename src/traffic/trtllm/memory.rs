@@ -25,7 +25,7 @@ impl TrtllmEngine {
         let whole = (live.known / self.settings.block_tokens) as usize;
         let (mut above, mut found) = (ROOT, PrefixReuse::default());
         for (key, identity) in live.keys.iter().zip(&live.chain).take(whole) {
-            // What host memory has is below what the device has, and no request uses it.
+            // Blocks of host memory are below those of the device, and no request uses them.
             let block = if above == HOSTED { None } else { self.tree.find(above, key) };
             match block {
                 Some(block) => {
