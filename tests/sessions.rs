@@ -161,7 +161,9 @@ proptest! {
         let sum = |of: fn(&RequestRecord) -> u32| all.iter().map(|one| u64::from(of(one))).sum::<u64>();
         prop_assert_eq!(totals.output_tokens, sum(|one| one.output));
         prop_assert_eq!(totals.prompt_tokens, sum(|one| one.prompt));
-        prop_assert!(totals.cached_tokens <= totals.reusable_tokens);
+        // TensorRT-LLM finds the last block of a prompt too where it is not full, as a whole.
+        let last_blocks = if which == 2 { 31 * totals.answered } else { 0 };
+        prop_assert!(totals.cached_tokens <= totals.reusable_tokens + last_blocks);
         prop_assert!(totals.reusable_tokens <= totals.prompt_tokens);
         prop_assert!(totals.sessions.cut <= totals.sessions.started && totals.sessions.cut >= totals.refused.min(1));
     }

@@ -215,8 +215,7 @@ impl SchedulerSettings {
     /// Tokens of the units in which later prompts find those of earlier ones.
     pub fn reused_tokens(&self) -> u32 {
         match self {
-            // Without reuse of parts, a block that is not full is found all the same, as a whole.
-            SchedulerSettings::Trtllm(_) => 1,
+            SchedulerSettings::Trtllm(settings) if settings.partial_reuse => 1,
             other => other.block_tokens(),
         }
     }

@@ -482,6 +482,10 @@ def simulate(
     scenario: Mapping[str, Any] | None = None,
     traffic: Mapping[str, Any] | None = None,
     operation: Mapping[str, Any] | None = None,
+    tiers: Mapping[str, Any] | None = None,
+    find: Literal['rate', 'clients', 'replicas'] | None = None,
+    draws: int | None = None,
+    records: bool | None = None,
     files: Mapping[str, Any] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> SimulateAnswer:
@@ -1087,6 +1091,7 @@ def sweep(
     scenario: Mapping[str, Any] | None = None,
     vary: Iterable[str] | None = None,
     shard: Mapping[str, Any] | None = None,
+    traffic: Mapping[str, Any] | None = None,
     files: Mapping[str, Any] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> SweepAnswer:
@@ -1582,6 +1587,7 @@ def sharded_sweep(
     scenario: Mapping[str, Any] | None = None,
     vary: Iterable[str] | None = None,
     shard: Mapping[str, Any] | None = None,
+    traffic: Mapping[str, Any] | None = None,
     files: Mapping[str, Any] | None = None,
 ) -> SweepAnswer:
     """The same answer as `sweep`, in shards."""

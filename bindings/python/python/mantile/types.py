@@ -243,6 +243,13 @@ class Intervals(Record):
     source: str
 
 
+class CapacityOdds(Record):
+    requests_per_s: float
+    p10_requests_per_s: float
+    p90_requests_per_s: float
+    carries_rate: float
+
+
 class PriceBound(Record):
     price: str
     source: str
@@ -270,6 +277,7 @@ class ReportedDeployment(Record):
     metrics: MetricsReport | None
     context_bound: Literal['memory', 'model', 'server'] | None
     intervals: Intervals | None
+    capacity: CapacityOdds | None
     price_bounds: PriceBounds | None
     chosen: bool | None
 
@@ -493,7 +501,7 @@ class SimulatedCheck(Record):
     percentile: Literal['p50', 'p90', 'p95', 'p99']
     plans: list[CheckedPlan]
     largest_difference: float | None
-    first_within_slos: int | None
+    shown: int
 
 
 class WeightsNeed(Record):
@@ -616,6 +624,7 @@ class OptimizeAnswer(Answer, question="optimize"):
     scenario: Scenario | None
     question: ReportInputs
     best: ReportedDeployment | None
+    formulas_best: ReportedDeployment | None
     detail: DeploymentDetail | None
     alternatives: list[ReportedDeployment]
     front_points: int
@@ -686,6 +695,7 @@ class EstimateAnswer(Answer, question="estimate"):
     metrics: MetricsReport | None
     context_bound: Literal['memory', 'model', 'server'] | None
     intervals: Intervals | None
+    capacity: CapacityOdds | None
     price_bounds: PriceBounds | None
     chosen: bool | None
     question: ReportInputs
@@ -816,6 +826,7 @@ class SglangSettings(Record):
     min_free_slots: int | None
     decodes_after_prefill: int
     decodes_min_requests: int
+    delayed_passes: int | None
     draft: DraftSettings | None
 
 
@@ -854,11 +865,27 @@ class LlamacppSettings(Record):
     host_prompts: HostPromptSettings | None
 
 
+class TierSettings(Record):
+    bytes: int
+    bytes_per_s: float
+    latency_s: float
+    scope: Literal['rank', 'replica', 'deployment']
+
+
+class CacheTierSettings(Record):
+    token_bytes: float
+    layers: int
+    prompts_only: bool
+    host: TierSettings
+    store: TierSettings | None
+
+
 class SimulatedPool(Record):
     role: Literal['aggregated', 'prefill', 'decode']
     replicas: int
     attention_ranks: int
     scheduler: VllmSettings | SglangSettings | TrtllmSettings | LlamacppSettings
+    tiers: CacheTierSettings | None
 
 
 class LatencyRow(Record):
@@ -883,6 +910,8 @@ class SlowRequest(Record):
     preempted_ms: float
     preemptions: int
     cached_tokens: int
+    loaded_tokens: int | None
+    load_ms: float | None
 
 
 class TimelinePoint(Record):
@@ -924,6 +953,145 @@ class OperationReport(Record):
     usd_per_mtok: float | None
 
 
+class StandardErrors(Record):
+    latencies: list[LatencyRow]
+    output_tok_s: float | None
+    requests_per_s: float | None
+    concurrency: float | None
+    goodput: float | None
+    hit_rate: float | None
+    unlimited_hit_rate: float | None
+    tokens_per_step: float | None
+
+
+class SampledReplicas(Record):
+    method: Literal['thinned', 'groups']
+    replicas: int
+    simulated: int
+    clusters: int
+    requests: int
+    errors: StandardErrors
+
+
+class CapacityBound(Record):
+    rule: Literal['slos', 'queue', 'cache']
+    value: float | None
+    missed: float | None
+    end: Literal['bracketed', 'all-meet', 'none-meets', 'runs-spent', 'stopped']
+
+
+class AutoscaledReplicas(Record):
+    within_slos: float | None
+    mean_replicas: float
+    device_hours: float
+    fixed_device_hours: float | None
+
+
+class CapacityTrial(Record):
+    value: float
+    requests: int
+    meets: bool
+    within_slos: float | None
+    waited_share: float
+    requests_per_s: float
+    ttft_ms: float | None
+    tpot_ms: float | None
+    e2e_ms: float | None
+    hit_rate: float
+    unlimited_hit_rate: float
+
+
+class CapacityReport(Record):
+    quantity: Literal['rate', 'speed-up', 'clients', 'replicas']
+    percentile: Literal['p50', 'p90', 'p95', 'p99']
+    bounds: list[CapacityBound]
+    shown: float
+    devices: int | None
+    autoscaled: AutoscaledReplicas | None
+    alone: list[LatencyRow]
+    alone_within_slos: float | None
+    trials: list[CapacityTrial]
+
+
+class PoolUtilization(Record):
+    role: Literal['aggregated', 'prefill', 'decode']
+    busy: float
+    kv_used_mean: float
+    kv_used_max: float
+    mfu: float
+    mbu: float
+
+
+class SimulatedEnergy(Record):
+    joules: float
+    watts: float
+    facility_watts: float | None
+    joules_per_output_token: float
+    wh_per_request: float
+
+
+class SimulatedCost(Record):
+    device_hours: float
+    usd: float | None
+    usd_per_mtok: float | None
+    usd_per_mtok_total: float | None
+
+
+class LatencyIntervals(Record):
+    metric: str
+    mean_ms: Quantiles | None
+    p50_ms: Quantiles | None
+    p90_ms: Quantiles | None
+    p95_ms: Quantiles | None
+    p99_ms: Quantiles | None
+
+
+class SimulatedIntervals(Record):
+    draws: int
+    near: Literal['measured', 'hardware_and_runtime', 'load', 'model', 'hardware', 'vendor', 'split', 'nothing']
+    latencies: list[LatencyIntervals]
+    output_tok_s: Quantiles
+    requests_per_s: Quantiles
+    goodput: Quantiles | None
+    source: str
+
+
+class SimulatedRequest(Record):
+    id: int
+    arrival: float
+    isl: int
+    osl: int
+    cached_tokens: int
+    queue_ms: float | None
+    prefill_ms: float | None
+    transfer_ms: float | None
+    decode_ms: float | None
+    preempted_ms: float | None
+    preemptions: int
+    ttft_ms: float | None
+    tpot_ms: float | None
+    e2e_ms: float | None
+    outcome: Literal['answered', 'refused', 'given_up', 'failed']
+
+
+class KeptRequests(Record):
+    requests: list[SimulatedRequest]
+    left_out: int
+
+
+class TierHits(Record):
+    tier: str
+    tokens: int
+    hit_rate: float
+
+
+class TierReport(Record):
+    hits: list[TierHits]
+    loads: int
+    loaded_tokens: int
+    mean_load_ms: float | None
+
+
 class SimulateAnswer(Answer, question="simulate"):
     answer: Literal['simulate']
     scenario: Scenario
@@ -945,6 +1113,15 @@ class SimulateAnswer(Answer, question="simulate"):
     slowest: list[SlowRequest]
     timeline: list[TimelinePoint]
     operation: OperationReport | None
+    checked: SimulatedCheck | None
+    sample: SampledReplicas | None
+    found: CapacityReport | None
+    utilization: list[PoolUtilization]
+    energy: SimulatedEnergy | None
+    cost: SimulatedCost | None
+    intervals: SimulatedIntervals | None
+    records: KeptRequests | None
+    tiers: TierReport | None
 
 
 class DeployAnswer(Answer, question="deploy"):
@@ -1282,6 +1459,16 @@ class ShardNumber(Record):
     of: int
 
 
+class SimulatedPoint(Record):
+    reason: str | None
+    latencies: list[LatencyRow]
+    output_tok_s: float | None
+    requests_per_s: float | None
+    goodput: float | None
+    hit_rate: float | None
+    sampled_replicas: int | None
+
+
 class SweepRow(Record):
     sweep: str
     point: int
@@ -1295,6 +1482,7 @@ class SweepRow(Record):
     bottleneck: str | None
     metrics: MetricsReport | None
     intervals: Intervals | None
+    simulated: SimulatedPoint | None
 
 
 class SweepAnswer(Answer, question="sweep"):
@@ -1304,6 +1492,7 @@ class SweepAnswer(Answer, question="sweep"):
     vary: list[VariedKey]
     points: int
     shard: ShardNumber | None
+    traffic: Any
     rows: list[SweepRow]
 
 
