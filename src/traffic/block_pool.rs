@@ -12,7 +12,7 @@ const NONE: BlockId = BlockId::MAX;
 
 /// The tokens that a block keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum KeptTokens {
+enum KeptBlock {
     /// None: it is not whole, or was given to another request.
     Nothing,
     /// Those of a request that no other one begins with: no prompt searches for them.
@@ -27,7 +27,7 @@ struct PooledBlock {
     users: u32,
     /// The number of its entry in the queue of free blocks that counts.
     entry: u32,
-    kept: KeptTokens,
+    kept: KeptBlock,
 }
 
 /// The blocks of one attention rank. Free ones keep their tokens until they are taken, the longest unused first.
@@ -45,7 +45,7 @@ impl BlockPool {
     /// `count` free blocks, taken in order.
     pub fn new(count: u32) -> BlockPool {
         BlockPool {
-            blocks: vec![PooledBlock { users: 0, entry: 0, kept: KeptTokens::Nothing }; count as usize],
+            blocks: vec![PooledBlock { users: 0, entry: 0, kept: KeptBlock::Nothing }; count as usize],
             contents: vec![(0, NONE); count as usize],
             queue: (0..count).map(|block| (block, 0)).collect(),
             free: count,
@@ -88,7 +88,7 @@ impl BlockPool {
             }
             one.users = 1;
             self.free -= 1;
-            if std::mem::replace(&mut one.kept, KeptTokens::Nothing) == KeptTokens::Shared {
+            if std::mem::replace(&mut one.kept, KeptBlock::Nothing) == KeptBlock::Shared {
                 self.forget(block);
             }
             return Some(block);
@@ -98,7 +98,7 @@ impl BlockPool {
     /// `block` holds the tokens `content` from now on.
     pub fn keep(&mut self, block: BlockId, content: u64) {
         let kept = &mut self.blocks[block as usize].kept;
-        if std::mem::replace(kept, KeptTokens::Shared) == KeptTokens::Shared {
+        if std::mem::replace(kept, KeptBlock::Shared) == KeptBlock::Shared {
             return;
         }
         self.contents[block as usize] = (content, NONE);
@@ -120,8 +120,8 @@ impl BlockPool {
     /// `block` holds tokens from now on that no other request begins with.
     pub fn keep_own(&mut self, block: BlockId) {
         let kept = &mut self.blocks[block as usize].kept;
-        if *kept == KeptTokens::Nothing {
-            *kept = KeptTokens::Own;
+        if *kept == KeptBlock::Nothing {
+            *kept = KeptBlock::Own;
         }
     }
 
@@ -152,8 +152,8 @@ impl BlockPool {
             one.users -= 1;
             if one.users == 0 {
                 match one.kept {
-                    KeptTokens::Nothing => self.queue.push_front((block, one.entry)),
-                    KeptTokens::Own | KeptTokens::Shared => self.queue.push_back((block, one.entry)),
+                    KeptBlock::Nothing => self.queue.push_front((block, one.entry)),
+                    KeptBlock::Own | KeptBlock::Shared => self.queue.push_back((block, one.entry)),
                 }
                 self.free += 1;
             }

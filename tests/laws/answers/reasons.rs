@@ -77,13 +77,14 @@ fn nothing_runs(requested: &Value, found: &Value) {
     assert!(timed.is_empty(), "{timed:?} {}", said("times"));
     violations.iter().filter_map(Value::as_str).for_each(implied);
     let report: EstimateResult = serde_json::from_value(found.clone()).unwrap();
+    let refused = |text: &str| text.contains("CANNOT RUN") || text.contains("NEAR CAPACITY");
     for shown in [screen::estimate(&report, 100), text::estimate(&report)] {
-        assert!(shown.contains("CANNOT RUN") && !shown.contains("Launch:"), "{shown}");
+        assert!(refused(&shown) && !shown.contains("Launch:"), "{shown}");
     }
     let html =
         entry("estimate").unwrap().formatted(&Catalog::default(), found, Format::Section).unwrap().unwrap();
     let html = String::from_utf8(html).unwrap();
-    assert!(html.contains("CANNOT RUN") && !html.contains("Copy launch command"), "{}", said("page"));
+    assert!(refused(&html) && !html.contains("Copy launch command"), "{}", said("page"));
     let request = json!({ "scenario": requested });
     let deployed = answer("deploy", &request).unwrap();
     assert!(deployed["workers"] == json!([]) && deployed["files"] == json!([]), "{}", said("deploy"));
