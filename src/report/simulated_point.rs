@@ -17,7 +17,7 @@ pub struct SimulatedPoint {
     pub output_tok_s: Option<f64>,
     /// Requests per second.
     pub requests_per_s: Option<f64>,
-    /// Share of the requests within the limits on TTFT and TPOT; null without limits.
+    /// Share of the requests within all latency limits; null without limits.
     pub goodput: Option<f64>,
     /// Share of prompt tokens that were in the cache.
     pub hit_rate: Option<f64>,

@@ -9,14 +9,14 @@ use super::priced_plan::PricedPlan;
 use super::simulate::{
     PlannedScenario, REQUESTS_PER_CLIENT, REQUESTS_SENT, SESSIONS_PER_CLIENT, SimulateRequest, of_plan,
 };
-use super::simulated_figures::SECONDS_OF_AN_HOUR;
-use super::simulated_run::RecordSink;
+use super::simulated_run::{RecordSink, units};
 use super::traced_traffic::one_by_one;
 use crate::report::capacity::{
     AutoscaledReplicas, CapacityBound, CapacityQuantity, CapacityReport, CapacityRule, CapacityTrial,
     latencies,
 };
 use crate::report::simulate::SimulateReport;
+use crate::spec::defaults::HOUR;
 use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
 use crate::spec::limits::{CONCURRENCY, RATE, SPEED_UP};
@@ -220,13 +220,9 @@ impl CapacitySearch<'_> {
         }
     }
 
-    /// The replicas of each pool, in the least proportion.
+    /// How often the deployment has its least proportion of pools.
     fn unit(&self) -> u64 {
-        self.settings
-            .pools
-            .iter()
-            .fold(0, |common, pool| greatest_common_divisor(common, pool.replicas as u64))
-            .max(1)
+        units(&self.settings.pools)
     }
 
     fn start(&self, alone: Option<&TrialOutcome>) -> f64 {
@@ -412,7 +408,7 @@ impl CapacitySearch<'_> {
             return Ok((devices, None));
         }
         let of_replica = priced.devices as f64 / self.plan.replicas().max(1) as f64;
-        let device_hours = |run: &TrialOutcome| run.replica_seconds * of_replica / SECONDS_OF_AN_HOUR;
+        let device_hours = |run: &TrialOutcome| run.replica_seconds * of_replica / HOUR;
         let fixed =
             self.trials.iter().find(|(tried, ..)| Some(*tried) == value).map(|(.., run)| device_hours(run));
         let load = CapacityLoad { settings: self.settings.clone(), ..self.at(self.unit() as f64, alone) };
@@ -470,8 +466,4 @@ fn replicated(notation: &str, unit: u64, units: u64) -> String {
 /// Mean E2E of requests that are alone.
 fn e2e_s(alone: Option<&TrialOutcome>) -> f64 {
     alone.and_then(|run| run.times[2].mean()).unwrap_or(1.0)
-}
-
-fn greatest_common_divisor(one: u64, other: u64) -> u64 {
-    if other == 0 { one } else { greatest_common_divisor(other, one % other) }
 }

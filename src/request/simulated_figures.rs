@@ -8,10 +8,10 @@ use crate::search::metered_clock::MeteredClock;
 use crate::search::simulated_pool::InstanceClock;
 use crate::serving::economy::facility_watts;
 use crate::serving::utilization::{mbu, mfu};
+use crate::spec::defaults::HOUR;
 use crate::traffic::replica_use::PoolUse;
 use crate::traffic::run::{DeploymentSettings, PoolSettings, RunTotals};
 
-pub(super) const SECONDS_OF_AN_HOUR: f64 = 3600.0;
 const MILLION: f64 = 1e6;
 
 /// How far the replicas of each pool were used.
@@ -55,14 +55,14 @@ pub(super) fn energy(plan: &PricedPlan, totals: &RunTotals, clock: &MeteredClock
         facility_watts: of_facility
             .map(|of| facility_watts(Qty::from(devices), Some(Qty::from(watts)), of).value()),
         joules_per_output_token: joules / totals.output_tokens.max(1) as f64,
-        wh_per_request: joules / SECONDS_OF_AN_HOUR / totals.answered.max(1) as f64,
+        wh_per_request: joules / HOUR / totals.answered.max(1) as f64,
     })
 }
 
 /// The devices that were held, and their cost. `priced` has the devices of the `planned` replicas and their price.
 pub(super) fn cost(totals: &RunTotals, priced: &ReportedDeployment, planned: u64) -> SimulatedCost {
     let devices_of_each = priced.devices as f64 / planned.max(1) as f64;
-    let device_hours = totals.replica_seconds * devices_of_each / SECONDS_OF_AN_HOUR;
+    let device_hours = totals.replica_seconds * devices_of_each / HOUR;
     let usd_per_hour = priced.metrics.as_ref().and_then(|metrics| metrics.usd_per_hour);
     let usd = usd_per_hour.map(|usd| usd / priced.devices as f64 * device_hours);
     let per_mtok = |tokens: u64| usd.map(|usd| usd / (tokens.max(1) as f64 / MILLION));

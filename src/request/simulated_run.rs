@@ -4,11 +4,17 @@ use std::collections::BTreeMap;
 
 use super::priced_plan::PricedPlan;
 use super::simulate::{Measured, SimulateRequest};
+use crate::plan::locality::gcd;
 use crate::report::simulated_records::SimulatedRequest;
 use crate::traffic::outcome::{RequestOutcome, RequestRecord};
-use crate::traffic::run::{DeploymentSettings, RunListener, RunTotals, run_heard};
+use crate::traffic::run::{DeploymentSettings, PoolSettings, RunListener, RunTotals, run_heard};
 use crate::traffic::source::DrawnTraffic;
 use crate::traffic::step_load::DeploymentClock;
+
+/// How often a deployment has its least proportion of replicas of its pools.
+pub(super) fn units(pools: &[PoolSettings]) -> u64 {
+    pools.iter().fold(0, |units, pool| gcd(units, pool.replicas as u64)).max(1)
+}
 
 /// Takes the records of a run, one after the other.
 pub type RecordSink<'a> = &'a mut dyn FnMut(&SimulatedRequest);

@@ -12,6 +12,7 @@ use crate::report::sampled_replicas::{SampledReplicas, SamplingMethod, StandardE
 use crate::report::simulate::{LatencyRow, SimulateReport};
 use crate::request::RequestControl;
 use crate::request::priced_plan::PricedPlan;
+use crate::request::simulated_run::units;
 use crate::request::traced_traffic::arrivals;
 use crate::spec::error::Error;
 use crate::spec::limits::SENT;
@@ -121,7 +122,7 @@ fn part_of(
         let expected = "another router: which prompts a replica has cached depends on all replicas";
         return refused("`router` prefix with prompts that come again", expected);
     }
-    let units = pools.iter().fold(0, |units, pool| gcd(units, pool.replicas as u64)).max(1);
+    let units = units(pools);
     let unit = replicas(pools) / units;
     let groups = GROUPS.min(wanted / unit);
     if groups < 2 {
@@ -140,10 +141,6 @@ fn part_of(
         PoolSettings { replicas, ..pool.clone() }
     };
     Ok(Some(SampledPart::Groups { groups, pools: pools.iter().map(of).collect(), share }))
-}
-
-fn gcd(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { gcd(b, a % b) }
 }
 
 /// The answer of a part of the replicas.
