@@ -10,6 +10,9 @@ pub struct Unit([i8; 6]);
 
 const SYMBOLS: [&str; 6] = ["FLOP", "B", "s", "token", "USD", "J"];
 
+/// Bytes of a GiB (IEC 80000-13).
+pub(crate) const GIB: f64 = 1_073_741_824.0;
+
 /// Dimensionless: heads, layers, a ratio.
 pub const COUNT: Unit = Unit([0; 6]);
 /// A floating-point (or integer) operation; a multiply-add is two.

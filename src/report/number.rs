@@ -1,6 +1,7 @@
 //! Number formatting: significant digits, thousands separators, units.
 
 use super::table::grouped;
+use crate::quantity::unit::GIB;
 use crate::spec::objective::{Metric, MetricFormat};
 
 /// Three significant digits, or all digits of the integer from 1,000 on: `0.0132`, `22.4`, `467`, `5,463`.
@@ -47,8 +48,6 @@ fn time_scale(ms: f64) -> (f64, &'static str) {
         _ => (1e3, "µs"),
     }
 }
-
-const GIB: f64 = 1_073_741_824.0;
 
 /// Bytes in GiB, the number alone.
 pub fn gib_number(bytes: f64) -> String {

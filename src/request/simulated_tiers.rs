@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::priced_plan::PricedPlan;
 use crate::plan::parallel::Phase;
+use crate::quantity::unit::GIB;
 use crate::search::simulated_pool::{CachedToken, InstanceClock, tokens};
 use crate::spec::error::Error;
 use crate::spec::limits::{KV_HOST_MEMORY, KV_STORE, KV_STORE_BANDWIDTH, KV_STORE_LATENCY};
@@ -41,7 +42,6 @@ pub struct SimulatedTiers {
     pub kv_store_scope: Option<TierScope>,
 }
 
-const GIB: f64 = 1_073_741_824.0;
 /// Tokens of a page of SGLang with a hierarchical cache, where the plan has its default of 1
 /// (<https://docs.sglang.io/advanced_features/hicache_best_practices.html>).
 const HICACHE_PAGE: u32 = 64;

@@ -1,11 +1,11 @@
 //! A detected machine as text.
 
 use super::page::{BOLD, bullet_within, heading, styled, wrap};
+use crate::quantity::unit::GIB;
 use crate::quantity::unit::{BYTE, SECOND, humanize};
 use crate::report::machine::{DetectedDevices, DetectedHost, MachineFileKind, MachineReport};
 use crate::report::table::table_within;
 
-const GIB: f64 = 1_073_741_824.0;
 /// Width of the labels of the host.
 const INDENT: usize = 11;
 

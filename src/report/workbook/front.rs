@@ -10,12 +10,12 @@ use super::page::{CellAddress, CellNumber, SheetPage, WorkbookSheet};
 use super::plan::{CHANGED, branches};
 use super::summary::{in_column, metrics};
 use crate::quantity::num::Num;
+use crate::quantity::unit::GIB;
 use crate::report::breakdown::{CLASSES, Class};
 use crate::report::text::head;
 use crate::spec::objective::MetricFormat;
 
 /// Bytes of a GiB.
-pub(super) const GIB: f64 = 1_073_741_824.0;
 const METRICS_ROW: u32 = 12;
 
 /// The cell of a metric, by its place among the known ones.

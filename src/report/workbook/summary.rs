@@ -7,6 +7,7 @@ use super::page::{CellNumber, SheetPage};
 use super::{WorkbookContent, front};
 use crate::quantity::ledger::Traced;
 use crate::quantity::num::Qty;
+use crate::quantity::unit::GIB;
 use crate::spec::objective::{METRICS, MetricEntry, MetricFormat, MetricInput};
 
 pub(super) type MetricCell<'l> = (&'static MetricEntry, Qty<Traced<'l>>);
@@ -91,11 +92,7 @@ pub(super) fn memory(page: &mut SheetPage, content: &WorkbookContent) -> Result<
         page.text(row, 0, name)?;
         page.number(row, 1, &content.cells.traced(bytes.0, page.kind))?;
         let cell = rust_xlsxwriter::utility::row_col_to_cell(row, 1);
-        page.number(
-            row,
-            2,
-            &CellNumber::Formula(format!("{cell}/{}", front::GIB), bytes.value() / front::GIB),
-        )?;
+        page.number(row, 2, &CellNumber::Formula(format!("{cell}/{}", GIB), bytes.value() / GIB))?;
     }
     page.sheet.set_freeze_panes(FIRST_ROW, 0)?;
     Ok(())

@@ -4,6 +4,7 @@
 use super::host::bare_name;
 use super::printed::{PcieSlot, PrintedAccelerator, PrintedHost};
 use crate::quantity::datum::{Grade, Source};
+use crate::quantity::unit::GIB;
 use crate::quantity::unit::{BYTE, humanize};
 use crate::spec::device::{Device, HostLink, UNIFIED};
 use crate::spec::error::Error;
@@ -22,8 +23,6 @@ const SAME_FIGURE: f64 = 0.01;
 const SAME_LABEL: f64 = 0.15;
 /// Less memory is that of a display adapter, in bytes: no device of the catalogue that runs a model has so little.
 const DISPLAY: f64 = 2.0 * GIB;
-const GIB: f64 = 1_073_741_824.0;
-
 #[derive(Clone, Debug)]
 pub enum Recognition {
     /// It is this device, with the figures that were read in place of the catalogue's.
