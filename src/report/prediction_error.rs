@@ -71,8 +71,9 @@ mod tests {
         for (error, expected) in [(-z, 0.7), (0.0, 0.95), (z, 1.6)] {
             assert!((ErrorCurve::new(ends).at(error) - expected).abs() < 1e-12);
         }
+        // The normal quantile has five digits.
         for (ratio, expected) in [(0.7, 0.9), (0.95, 0.5), (1.6, 0.1)] {
-            assert!((ErrorCurve::new(ends).above(ratio) - expected).abs() < 1e-9);
+            assert!((ErrorCurve::new(ends).above(ratio) - expected).abs() < 2e-5);
         }
         let point = ErrorCurve::new([1.0; 3]);
         assert_eq!([point.above(0.9), point.above(1.1)], [1.0, 0.0]);
