@@ -15,6 +15,7 @@ pub mod cost;
 pub mod detail;
 pub mod diagnose;
 pub mod diff;
+pub mod evidence;
 pub mod explain;
 pub mod flag;
 pub mod fleet;

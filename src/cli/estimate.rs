@@ -12,7 +12,6 @@ use super::{CliError, ExitStatus, stdin, workbook};
 use crate::launch::settings_file::NamedFiles;
 use crate::report::format::Format;
 use crate::report::result::EstimateResult;
-use crate::report::robustness::SloOdds;
 use crate::report::rows::operators;
 use crate::report::svg::deployment::estimate_picture;
 use crate::request::UNCONTROLLED;
@@ -105,7 +104,7 @@ impl Estimate {
         let runs = timed && (kept || !self.slo);
         let status = ExitStatus::of(runs);
         // Where the answer is text, it has the warning itself.
-        let risk = report.slo_odds.as_ref().and_then(SloOdds::warning);
+        let risk = report.risk();
         if let Some(risk) = risk.filter(|_| self.slo && self.output.format() != Format::Table) {
             writeln!(anstream::stderr(), "warning: {risk}")?;
         }

@@ -21,6 +21,7 @@ Examples:
   mantile-opt validate serving.csv
   mantile-opt validate serving.csv --by hardware,runtime
   mantile-opt validate --left-out vllm
+  mantile-opt validate serving.csv --kinds --format json
   mantile-opt validate serving.csv --mode agg --plot accuracy.svg
   mantile-opt validate serving.csv --by mode,runtime,hardware --markdown
   mantile-opt validate serving.csv singlestream.csv --format json --rows rows.csv";
@@ -42,6 +43,9 @@ pub struct Validate {
     pub rows: Option<PathBuf>,
     #[command(flatten)]
     pub plot: PlotArgs,
+    /// Report the kinds of deployments that the rows measured, in place of errors
+    #[arg(long, conflicts_with_all = ["left_out", "by", "rows", "plot", "markdown"])]
+    pub kinds: bool,
     /// Use only rows of this mode: agg, disagg, single-stream …
     #[arg(long, value_name = "MODE")]
     pub mode: Option<String>,
@@ -72,13 +76,14 @@ impl Validate {
             tables: tables(&self.files)?,
             left_out: self.left_out.clone(),
             by: self.by.clone(),
+            kinds: self.kinds,
             mode: self.mode.clone(),
         })
     }
 
     fn write(&self, report: &ValidateReport) -> Result<ExitStatus, CliError> {
         match (self.markdown, report) {
-            (false, _) => self.output.answer(report, false),
+            (false, _) | (true, ValidateReport::Kinds(_)) => self.output.answer(report, false),
             (true, ValidateReport::Validation(found)) => self.output.write(&markdown(found)),
             (true, ValidateReport::LeftOut(found)) => self.output.write(&left_out::markdown(found)),
         }

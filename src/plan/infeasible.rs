@@ -183,6 +183,20 @@ pub enum Infeasible {
         /// The confidence of the value.
         confidence: Confidence,
     },
+    /// Each latency SLO is met, but all at once with too small odds.
+    OddsMissed {
+        /// The odds of all SLOs.
+        odds: f64,
+        /// The least that are required.
+        required: f64,
+        /// The factor of all SLOs at which they would be met with these.
+        filled: f64,
+    },
+    /// The question leaves out plans of this kind.
+    NotSearched {
+        /// The plan.
+        plan: String,
+    },
     /// The request rate exceeds the capacity.
     TooMuchTraffic {
         /// Capacity, in requests per second.
@@ -219,7 +233,18 @@ impl Infeasible {
             Infeasible::BeyondMaxModelLen { .. } => "beyond_max_model_len",
             Infeasible::LongestRequest { .. } => "max_model_len",
             Infeasible::LimitMissed { metric, .. } => metric.entry().name,
+            Infeasible::OddsMissed { .. } => "slo_odds",
+            Infeasible::NotSearched { .. } => "not_searched",
             Infeasible::TooMuchTraffic { .. } => "too_much_traffic",
+        }
+    }
+
+    /// The factor of the latency SLOs at which they would be met, where they are missed.
+    pub fn filled(&self) -> Option<f64> {
+        match *self {
+            Infeasible::LimitMissed { value, limit, .. } => Some(value / limit),
+            Infeasible::OddsMissed { filled, .. } => Some(filled),
+            _ => None,
         }
     }
 }
@@ -308,6 +333,13 @@ impl Infeasible {
             Infeasible::LimitMissed { metric, value, limit, confidence } => {
                 let (name, [best, limit]) = (metric.entry().name, differing([value * 1e3, limit * 1e3], 1));
                 format!("{name} is {best} ms{} at best, the SLO is {limit} ms", confidence.words())
+            }
+            Infeasible::OddsMissed { odds, required, .. } => {
+                let [odds, required] = differing([odds * 100.0, required * 100.0], 0);
+                format!("the odds of meeting all SLOs are {odds} % at best, {required} % are required")
+            }
+            Infeasible::NotSearched { plan } => {
+                format!("{plan}: left out by the question, or of a kind without a measured run")
             }
             Infeasible::TooMuchTraffic { carried, required } => {
                 let [carried, required] = differing([*carried, *required], 2);

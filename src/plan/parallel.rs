@@ -116,6 +116,13 @@ impl ParallelPlan {
         }
     }
 
+    /// The degrees of the kind of a worker, in the order of [`crate::spec::evidence::KIND_DEGREES`]; `None` where it has
+    /// others too, which no measurement states.
+    pub fn kind_degrees(&self) -> Option<[u64; 5]> {
+        let plain = self.dcp == 1 && self.ffn_tp.is_none() && self.vocab_tp.is_none() && !self.sp;
+        plain.then_some([self.tp, self.pp, self.dp, self.cp, self.ep])
+    }
+
     /// Devices of an instance.
     pub fn devices(&self) -> u64 {
         self.stage_devices() * self.pp

@@ -16,7 +16,7 @@ use super::result::{
     EstimateResult, Feasibility, FrontThinning, LowerFormat, MemoryReport, NearestMiss, OptimizeResult, Plan,
     Quantiles, ReportedDeployment,
 };
-use super::robustness::{CapacityOdds, slo_odds};
+use super::robustness::CapacityOdds;
 use super::shortage::{OUT_OF_MEMORY, weights_need};
 use crate::cost::memory::Footprint;
 use crate::plan::infeasible::Infeasible;
@@ -24,14 +24,12 @@ use crate::quantity::ledger::{Leaf, Ledger};
 use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
 use crate::search::candidate::{Candidate, PoolPlan};
-use crate::search::error_margin::ErrorMargin;
 use crate::search::front_thinning::thinned;
 use crate::search::hosting::{held_on_node, host_memory_for};
 use crate::search::outcome::Outcome;
 use crate::search::problem::{Problem, Traffic};
 use crate::serving::evaluate::Evaluation;
 use crate::spec::front_points::FrontPoints;
-use crate::spec::percentile::Confidence;
 
 /// The whole result.
 /// A front of more than `most` points is thinned.
@@ -62,6 +60,7 @@ pub fn optimize_result(
         plain: None,
         checked: None,
         formulas_best: None,
+        untried: None,
         status: outcome.status,
         proof: proof(problem, outcome),
         scenario: None,
@@ -109,7 +108,6 @@ pub fn estimate_result(problem: &Problem, inputs: ReportInputs, candidate: &Cand
             (true, true) => Some(detail(reporter, candidate, &leaves(reporter, candidate))),
         },
         audit: runs.then(|| section(reporter, candidate)),
-        slo_odds: if runs && reported.violations.is_empty() { slo_odds(problem, candidate) } else { None },
         chosen_load: None,
         candidate: reported,
         question: inputs,
@@ -138,6 +136,7 @@ fn within_capacity(reporter: &Reporter, candidate: &Candidate) -> ReportedDeploy
             bottleneck: None,
             metrics: None,
             intervals: None,
+            slo_odds: None,
             price_bounds: None,
             capacity,
             ..reported
@@ -197,35 +196,18 @@ pub fn fits(held: &Footprint<Qty<f64>>) -> bool {
     held.total.value() <= held.usable.value()
 }
 
-/// Every missed latency SLO.
+/// Every missed latency SLO, or the odds of all that are too small.
 pub(super) fn missed(
     problem: &Problem,
     candidate: &Candidate,
     evaluation: &Evaluation<Qty<f64>>,
 ) -> Vec<String> {
-    missed_with(problem, evaluation, (candidate.margin(problem), problem.confidence))
-}
-
-/// Every latency SLO that is missed with another margin, in the words of its confidence.
-pub(super) fn missed_at(
-    problem: &Problem,
-    candidate: &Candidate,
-    at: (ErrorMargin, Confidence),
-) -> Vec<String> {
-    missed_with(problem, &candidate.evaluate(&Plain, problem, &mut ()), at)
-}
-
-fn missed_with(
-    problem: &Problem,
-    evaluation: &Evaluation<Qty<f64>>,
-    (margin, confidence): (ErrorMargin, Confidence),
-) -> Vec<String> {
-    let misses = problem.missed_in_pools(evaluation, margin).filter_map(|reason| match reason {
-        Infeasible::LimitMissed { metric, value, limit, .. } => {
+    let misses = problem.missed_in_pools(evaluation, candidate.margin(problem)).map(|reason| match reason {
+        Infeasible::LimitMissed { metric, value, limit, confidence } => {
             let (value, limit) = (time(value * 1e3), spell(limit * 1e3));
-            Some(format!("{} is {value}{}, the SLO is {limit}", word(metric), confidence.words()))
+            format!("{} is {value}{}, the SLO is {limit}", word(metric), confidence.words())
         }
-        _ => None,
+        other => other.to_string(),
     });
     misses.collect()
 }

@@ -9,10 +9,12 @@ use super::answer::{fits, memory, missed, plan};
 use super::bounds::{PriceEnd, price_bounds, price_ends};
 use super::breakdown::DecodeClasses;
 use super::breakdown::{Breakdown, alone, shown};
+use super::evidence::PlanEvidence;
 use super::notation::notation_by;
 use super::number::gib;
 use super::pool::divided_role;
 use super::result::{ContextBound, Feasibility, Intervals, MetricsReport, ReportedDeployment};
+use super::robustness::SloOdds;
 use crate::cost::memory::Footprint;
 use crate::plan::infeasible::Infeasible;
 use crate::plan::legal::check;
@@ -97,6 +99,8 @@ impl<'q> Reporter<'q> {
             metrics: None,
             context_bound: None,
             intervals: None,
+            slo_odds: None,
+            evidence: Some(PlanEvidence::of(problem, candidate)),
             capacity: None,
             price_bounds: None,
             chosen: false,
@@ -129,6 +133,7 @@ impl<'q> Reporter<'q> {
             memory: Some(memory(&evaluation.memory, spilled, problem, candidate)),
             bottleneck: runs.then(|| self.bottleneck(candidate, classes)),
             intervals: intervals.map(|(interval, metrics)| Intervals::of(interval, metrics, at_rate)),
+            slo_odds: SloOdds::of(problem, candidate, &evaluation).filter(|_| runs),
             context_bound: runs.then(|| {
                 let tokens = evaluation.metrics.max_context.value();
                 ContextBound::of(tokens, problem.graph.max_context, problem.max_model_len())

@@ -8,6 +8,7 @@ use super::bounds::PriceBounds;
 use super::checked::SimulatedCheck;
 use super::compared::{PlainPlan, RuntimeTrial};
 use super::detail::DeploymentDetail;
+use super::evidence::{PlanEvidence, UntriedPlan};
 use super::inputs::ReportInputs;
 use super::launch::{CommandReport, LaunchReport};
 use super::number::whole;
@@ -47,6 +48,9 @@ pub struct OptimizeResult {
     /// not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub formulas_best: Option<ReportedDeployment>,
+    /// The best plan of all, where it is of a kind that was never measured and `best` is inside its interval. Absent if not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub untried: Option<UntriedPlan>,
     /// Details of the optimum; null if there is none.
     pub detail: Option<DeploymentDetail>,
     /// The best deployments of other strategies, best first.
@@ -103,6 +107,14 @@ pub struct FrontThinning {
     pub tolerance: Option<f64>,
 }
 
+impl EstimateResult {
+    /// The risk that the SLOs are missed which it meets by the prediction itself.
+    pub fn risk(&self) -> Option<String> {
+        let odds = self.candidate.slo_odds.as_ref().filter(|_| self.candidate.violations.is_empty())?;
+        odds.warning(self.question.risk)
+    }
+}
+
 /// The estimate of a given deployment.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct EstimateResult {
@@ -119,9 +131,6 @@ pub struct EstimateResult {
     pub question: ReportInputs,
     /// Details of the deployment; null if a rule forbids it.
     pub detail: Option<DeploymentDetail>,
-    /// How likely a deployment that meets its SLOs does so when measured. Absent without SLOs, or where one is missed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub slo_odds: Option<SloOdds>,
     /// How the load was chosen; null where it is given, or the deployment cannot run.
     #[serde(default)]
     pub chosen_load: Option<String>,
@@ -171,6 +180,12 @@ pub struct ReportedDeployment {
     pub context_bound: Option<ContextBound>,
     /// Prediction intervals of the metrics; null without measurements to derive them from.
     pub intervals: Option<Intervals>,
+    /// The odds that it meets its SLOs when measured. Absent without SLOs or intervals.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slo_odds: Option<SloOdds>,
+    /// The measured runs of its kind.
+    #[serde(default)]
+    pub evidence: Option<PlanEvidence>,
     /// Its capacity, where the request rate is above it; absent if not, and without measurements to derive odds from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity: Option<CapacityOdds>,

@@ -3,17 +3,21 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::answer::{missed_at, plan};
+use super::answer::plan;
 use super::number::{digits, percent};
-use super::prediction_error::{ErrorCurve, PlanErrors};
+use super::prediction_error::PlanErrors;
+use crate::quantity::num::Qty;
 use crate::search::candidate::Candidate;
 use crate::search::error_margin::ErrorMargin;
+use crate::search::error_ratios::ErrorRatios;
 use crate::search::outcome::EvaluatedCandidate;
-use crate::search::point::{Point, before, compare, cost, cost_of, place};
-use crate::search::problem::{Problem, Traffic};
+use crate::search::point::{Point, before, compare, cost, cost_of};
+use crate::search::problem::{Problem, Traffic, slowest_latencies};
+use crate::serving::evaluate::Evaluation;
 use crate::spec::nearness::Interval;
-use crate::spec::objective::{Metric, ObjectiveTerm};
-use crate::spec::percentile::Confidence;
+use crate::spec::objective::ObjectiveTerm;
+use crate::spec::odds::{ErrorCurve, LatencyErrors};
+use crate::spec::percentile::{Confidence, OddsLevel};
 
 /// Number of draws: a share is known to two percentage points.
 const DRAWS: u32 = 2000;
@@ -48,59 +52,54 @@ pub struct Rival {
     pub wins: f64,
 }
 
-/// The SLOs of a deployment that meets them at the chosen confidence, against its prediction intervals.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+/// The odds that measured latencies meet the SLOs, from the prediction intervals.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SloOdds {
-    /// Share of draws from the intervals in which it meets all SLOs; null without measurements to derive them from.
-    pub meets_slos: Option<f64>,
-    /// SLOs that it misses at the upper end of its 80 % interval.
-    pub missed_at_p90: Vec<String>,
-    /// The chosen confidence could not be checked, because there is no interval. Absent if not.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub unchecked: bool,
+    /// Of the TTFT SLO; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttft: Option<f64>,
+    /// Of the TPOT SLO.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tpot: Option<f64>,
+    /// Of the SLO on the whole time of a request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub e2e: Option<f64>,
+    /// Of all SLOs at once.
+    pub all: f64,
 }
 
 impl SloOdds {
-    /// The risk that the SLOs are missed, or that it was not checked; `None` where they hold at p90.
-    pub fn warning(&self) -> Option<String> {
-        if self.unchecked {
-            return Some(
-                "SLO NOT CHECKED at p90, only at the median: no measurement gives an interval".into(),
-            );
+    /// The odds of a deployment with this evaluation; `None` without SLOs or intervals.
+    pub fn of(
+        problem: &Problem,
+        candidate: &Candidate,
+        evaluation: &Evaluation<Qty<f64>>,
+    ) -> Option<SloOdds> {
+        let limits = &problem.limits;
+        let formats = &problem.formats[candidate.formats];
+        let interval = formats.interval(candidate.is_disaggregated(), candidate.requests_per_rank())?;
+        if limits.is_empty() {
+            return None;
         }
-        let odds = percent(self.meets_slos?);
-        let missed: Vec<&str> =
-            self.missed_at_p90.iter().filter_map(|text| text.split_whitespace().next()).collect();
-        let missed = missed.join(", ");
-        let text = || format!("SLO AT RISK: {missed} missed at p90; met with a probability of {odds}");
-        (!missed.is_empty()).then(text)
+        let odds = LatencyErrors::of(interval).odds(slowest_latencies(evaluation), limits);
+        Some(SloOdds {
+            ttft: limits.ttft.map(|_| odds.ttft),
+            tpot: limits.tpot.map(|_| odds.tpot),
+            e2e: limits.e2e.map(|_| odds.e2e),
+            all: odds.all,
+        })
     }
-}
 
-/// The odds that a deployment which meets its SLOs at the chosen confidence does so when measured; `None` without SLOs.
-pub fn slo_odds(problem: &Problem, candidate: &Candidate) -> Option<SloOdds> {
-    if problem.limits.is_empty() {
-        return None;
+    /// Number of SLOs.
+    pub fn slos(&self) -> usize {
+        [self.ttft, self.tpot, self.e2e].iter().flatten().count()
     }
-    let formats = &problem.formats[candidate.formats];
-    let interval = formats.interval(candidate.is_disaggregated(), candidate.requests_per_rank());
-    let Some(interval) = interval else {
-        let unchecked = problem.confidence == Confidence::P90;
-        return Some(SloOdds { meets_slos: None, missed_at_p90: vec![], unchecked });
-    };
-    let found = EvaluatedCandidate::measured(problem, candidate.clone());
-    let (plan, curves) = (RatedPlan { found: &found, interval: 0 }, ErrorCurves::of(interval, problem));
-    let mut random = fastrand::Rng::with_seed(SEED);
-    let meets = |_: &u32| {
-        let errors = PlanErrors::drawn(&mut random);
-        problem.missed(&plan.at(curves.at(errors)), ErrorMargin::NONE).is_none()
-    };
-    let met = (0..DRAWS).filter(meets).count();
-    Some(SloOdds {
-        meets_slos: Some(met as f64 / f64::from(DRAWS)),
-        missed_at_p90: missed_at(problem, candidate, (ErrorMargin::p90(interval), Confidence::P90)),
-        unchecked: false,
-    })
+
+    /// The risk of a deployment whose SLOs hold by the prediction itself; `None` where the odds are good enough.
+    pub fn warning(&self, confidence: Confidence) -> Option<String> {
+        let bad = confidence == Confidence::Median && self.all < OddsLevel::DEFAULT.probability();
+        bad.then(|| format!("SLO AT RISK: met with odds of {}", percent(self.all)))
+    }
 }
 
 /// The capacity of a deployment whose slots are all full, against a request rate.
@@ -158,13 +157,6 @@ struct RatedPlan<'a> {
     interval: usize,
 }
 
-#[derive(Clone, Copy)]
-struct PlanRatios {
-    ttft: f64,
-    tpot: f64,
-    output: f64,
-}
-
 struct ErrorCurves {
     ttft: ErrorCurve,
     tpot: ErrorCurve,
@@ -182,14 +174,14 @@ impl ErrorCurves {
         }
     }
 
-    fn at(&self, errors: PlanErrors) -> PlanRatios {
+    fn at(&self, errors: PlanErrors) -> ErrorRatios {
         self.used(errors, RatioUses::ALL)
     }
 
     /// The same, of those that are in use; 1 for the others.
-    fn used(&self, errors: PlanErrors, uses: RatioUses) -> PlanRatios {
+    fn used(&self, errors: PlanErrors, uses: RatioUses) -> ErrorRatios {
         let output = || self.output.map_or(1.0, |curve| curve.at(-errors.decode()));
-        PlanRatios {
+        ErrorRatios {
             ttft: if uses.ttft { self.ttft.at(errors.ttft()) } else { 1.0 },
             tpot: if uses.tpot { self.tpot.at(errors.decode()) } else { 1.0 },
             output: if uses.output { output() } else { 1.0 },
@@ -210,57 +202,27 @@ impl RatioUses {
 
     /// Those that an order of `plans` by `terms` depends on: a changed error changes a metric of some plan.
     fn of(plans: &[RatedPlan], terms: &[ObjectiveTerm]) -> RatioUses {
-        let none = PlanRatios { ttft: 1.0, tpot: 1.0, output: 1.0 };
-        let changes = |ratios: PlanRatios| {
+        let none = ErrorRatios { ttft: 1.0, tpot: 1.0, output: 1.0 };
+        let changes = |ratios: ErrorRatios| {
             plans.iter().any(|plan| compare(&plan.at(ratios), &plan.at(none), terms).is_ne())
         };
         RatioUses {
-            ttft: changes(PlanRatios { ttft: 2.0, ..none }),
-            tpot: changes(PlanRatios { tpot: 2.0, ..none }),
-            output: changes(PlanRatios { output: 2.0, ..none }),
+            ttft: changes(ErrorRatios { ttft: 2.0, ..none }),
+            tpot: changes(ErrorRatios { tpot: 2.0, ..none }),
+            output: changes(ErrorRatios { output: 2.0, ..none }),
         }
     }
 }
 
-const WITH_ERRORS: [Metric; 8] = [
-    Metric::Ttft,
-    Metric::Tpot,
-    Metric::E2e,
-    Metric::OutputTokSPerUser,
-    Metric::OutputTokS,
-    Metric::OutputTokSPerDevice,
-    Metric::TokPerJoule,
-    Metric::UsdPerMtok,
-];
-
 impl RatedPlan<'_> {
-    /// A metric with these errors. A slower decode is a lower output rate, and a higher cost per token.
-    fn metric(&self, metric: Metric, ratios: PlanRatios) -> f64 {
-        let of = |metric: Metric| self.found.point[place(metric)];
-        let value = of(metric);
-        match metric {
-            Metric::Ttft => value * ratios.ttft,
-            Metric::Tpot => value * ratios.tpot,
-            Metric::E2e => of(Metric::Ttft) * ratios.ttft + (value - of(Metric::Ttft)) * ratios.tpot,
-            Metric::OutputTokSPerUser => value / ratios.tpot,
-            Metric::OutputTokS | Metric::OutputTokSPerDevice | Metric::TokPerJoule => value * ratios.output,
-            Metric::UsdPerMtok => value / ratios.output,
-            _ => value,
-        }
-    }
-
-    fn at(&self, ratios: PlanRatios) -> Point {
-        let mut point = self.found.point;
-        for metric in WITH_ERRORS {
-            point[place(metric)] = self.metric(metric, ratios);
-        }
-        point
+    fn at(&self, ratios: ErrorRatios) -> Point {
+        ratios.at(&self.found.point)
     }
 
     /// Whether it is better than a point. Most plans are not in the first term already.
-    fn is_before(&self, ratios: PlanRatios, other: &Point, terms: &[ObjectiveTerm]) -> bool {
+    fn is_before(&self, ratios: ErrorRatios, other: &Point, terms: &[ObjectiveTerm]) -> bool {
         let behind = terms.first().is_some_and(|term| {
-            let own = cost_of(self.metric(term.metric, ratios), term.direction);
+            let own = cost_of(ratios.metric(&self.found.point, term.metric), term.direction);
             own > cost(other, term.metric, term.direction)
         });
         !behind && before(&self.at(ratios), other, terms)
@@ -269,9 +231,9 @@ impl RatedPlan<'_> {
 
 /// The index of the best plan that meets the SLOs. Each comes with its errors as far as the objective depends on them, and
 /// with all of them.
-fn winner<'p, W: FnOnce() -> PlanRatios>(
+fn winner<'p, W: FnOnce() -> ErrorRatios>(
     problem: &Problem,
-    plans: impl Iterator<Item = (&'p RatedPlan<'p>, PlanRatios, W)>,
+    plans: impl Iterator<Item = (&'p RatedPlan<'p>, ErrorRatios, W)>,
 ) -> Option<usize> {
     let mut best: Option<(usize, Point)> = None;
     for (at, (plan, ratios, all)) in plans.enumerate() {
@@ -330,7 +292,7 @@ pub fn robustness<'q>(
         };
         met += u32::from(first.is_some_and(|first| met_by(first).is_none()));
         let errors = PlanErrors::drawn(&mut random);
-        let ratios: Vec<PlanRatios> = curves.iter().map(|curves| curves.at(errors)).collect();
+        let ratios: Vec<ErrorRatios> = curves.iter().map(|curves| curves.at(errors)).collect();
         let shared = plans.iter().map(|plan| {
             let ratios = ratios[plan.interval];
             (plan, ratios, move || ratios)

@@ -26,6 +26,9 @@ pub struct Space {
     pub mixes: bool,
     /// Use of host memory for weights, experts or KV cache.
     pub offload: String,
+    /// Whether only plans of kinds that were measured are in it. Absent if not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub measured_kinds_only: bool,
     /// The strategy family that the problem is restricted to, if any.
     pub family: Option<StrategyFamily>,
     /// Maximum concurrency per attention rank.
@@ -78,6 +81,7 @@ pub fn space(problem: &Problem, outcome: &Outcome) -> Space {
             && several
             && matches!(problem.family, StrategyFamily::Any | StrategyFamily::Mixed),
         offload: offload.into(),
+        measured_kinds_only: problem.space.measured_only,
         family: (problem.family != StrategyFamily::Any).then_some(problem.family),
         most_requests_per_rank: MOST_REQUESTS_PER_RANK,
         loads: loads.into(),

@@ -13,13 +13,15 @@ use super::simulate::SimulatedTraffic;
 use crate::report::answer::{optimize_result, report_deployment};
 use crate::report::audit::AuditSection;
 use crate::report::compared::{PlainPlan, RuntimeTrial};
+use crate::report::evidence::UntriedPlan;
 use crate::report::proof::{Proof, gap_between};
 use crate::report::result::{OptimizeResult, ReportedDeployment};
+use crate::search::decide::{Decision, decide};
 use crate::search::layouts::Layouts;
 use crate::search::outcome::{EvaluatedCandidate, Outcome, Status};
 use crate::search::point::place;
 use crate::search::problem::Problem;
-use crate::search::run::{Control, run, run_with};
+use crate::search::run::{Control, run};
 use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
 use crate::spec::front_points::{DEFAULT_FRONT_POINTS, FrontPoints};
@@ -244,7 +246,8 @@ fn on_runtime(
     let stop = control.search.stop;
     let layouts =
         if request.why { Layouts::shared_until(&problem, stop) } else { Layouts::until(&problem, stop) };
-    let outcome = run_with(&problem, &layouts, &control.search);
+    let Decision { problem, outcome, untried } =
+        decide(problem, &layouts, resolved.evidence, &control.search);
     if is_stopped(&outcome) && (control.stopped_by)().is_none() {
         let expected = "one that is not abandoned";
         return Err(Error::new("optimize", "a stopped search", expected, "send the request again"));
@@ -256,6 +259,11 @@ fn on_runtime(
         .as_ref()
         .map(|(found, _)| problem.filled(&found.point, found.candidate.margin(&problem)));
     drop(layouts);
+    let untried = untried.zip(problem.objective.first()).map(|(found, term)| UntriedPlan {
+        deployment: report_deployment(&problem.clone().with_measured_only(false), &found.candidate),
+        metric: term.metric,
+    });
+    let result = OptimizeResult { untried, ..result };
     Ok(RuntimeAnswer { miss: nearest.unwrap_or(f64::INFINITY), result, outcome, resolved, problem })
 }
 

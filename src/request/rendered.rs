@@ -13,6 +13,7 @@ use super::wording::of_schema;
 use super::workbook::workbook;
 use crate::report::catalog::{CatalogLine, entry, key_rows, list};
 use crate::report::diff::Difference;
+use crate::report::evidence::{KINDS, kind_cells};
 use crate::report::explain::{explained, leaves};
 use crate::report::format::Format;
 use crate::report::inspect::compare::text as differences;
@@ -127,12 +128,14 @@ impl Answer for ValidateReport {
         match self {
             ValidateReport::Validation(found) => errors(found),
             ValidateReport::LeftOut(found) => table(&LEFT_OUT, found.iter().map(left_out_cells)),
+            ValidateReport::Kinds(found) => table(&KINDS, found.iter().map(kind_cells)),
         }
     }
     fn csv(&self) -> String {
         match self {
             ValidateReport::Validation(found) => groups_csv(found),
             ValidateReport::LeftOut(found) => sheet::csv(LEFT_OUT, found.iter().map(left_out_cells)),
+            ValidateReport::Kinds(found) => sheet::csv(KINDS, found.iter().map(kind_cells)),
         }
     }
 }

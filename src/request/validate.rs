@@ -1,5 +1,6 @@
 //! `validate`: compares predictions with measurements.
 
+mod kinds;
 mod layout;
 pub mod predict;
 pub mod simulated;
@@ -10,9 +11,12 @@ use serde::{Deserialize, Serialize};
 
 use super::RequestControl;
 use crate::spec::error::Error;
+use crate::spec::evidence::MeasuredKind;
 use crate::spec::nearness::LeftOut;
 use crate::store::catalog::Catalog;
+use crate::validate::measured::MeasuredRow;
 use crate::validate::summary::{GroupBy, ScoredRow, Validation, validation};
+use kinds::measured_kinds;
 use table::{MeasuredTable, all_rows};
 
 /// A request of `validate`.
@@ -25,6 +29,8 @@ pub struct ValidateRequest {
     pub left_out: Option<String>,
     /// Grouping keys.
     pub by: Vec<GroupBy>,
+    /// Reports the kinds of deployments that the rows measured, in place of errors: those of `hardware/measured/kinds.json`.
+    pub kinds: bool,
     /// Uses only rows of this mode: `agg`, `disagg`, `single-stream` …
     pub mode: Option<String>,
 }
@@ -37,6 +43,8 @@ pub enum ValidateReport {
     Validation(Box<Validation>),
     /// Held-out errors of a runtime's profile.
     LeftOut(Vec<LeftOut>),
+    /// Kinds of deployments.
+    Kinds(Vec<MeasuredKind>),
 }
 
 /// Predicts every row and reports the errors.
@@ -50,6 +58,7 @@ pub fn validate(
 ) -> Result<ValidateReport, Error> {
     Ok(match &request.left_out {
         Some(runtime) => ValidateReport::LeftOut(left_out(catalog, runtime)?),
+        None if request.kinds => ValidateReport::Kinds(measured_kinds(catalog, &selected(request)?)),
         None => {
             let scored = scored(catalog, request)?;
             ValidateReport::Validation(Box::new(validation(&scored, &request.by)))
@@ -58,11 +67,15 @@ pub fn validate(
 }
 
 pub fn scored(catalog: &Catalog, request: &ValidateRequest) -> Result<Vec<ScoredRow>, Error> {
+    Ok(predict::predict(catalog, selected(request)?))
+}
+
+fn selected(request: &ValidateRequest) -> Result<Vec<MeasuredRow>, Error> {
     let mut measured = all_rows(&request.tables)?;
     if let Some(mode) = &request.mode {
         measured.retain(|row| row.mode == *mode);
     }
-    Ok(predict::predict(catalog, measured))
+    Ok(measured)
 }
 
 fn left_out(catalog: &Catalog, name: &str) -> Result<Vec<LeftOut>, Error> {

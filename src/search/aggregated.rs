@@ -268,8 +268,8 @@ fn explore_load(
 
 fn record_miss(survey: &mut Incumbents, point: Point, key: AggregatedKey, reason: Infeasible) {
     survey.census.reject(&reason);
-    if let Infeasible::LimitMissed { value, limit, .. } = reason {
-        survey.near((value / limit, point, key, reason));
+    if let Some(filled) = reason.filled() {
+        survey.near((filled, point, key, reason));
     }
 }
 

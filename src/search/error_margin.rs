@@ -1,9 +1,10 @@
 //! The prediction error that a deployment's SLOs must allow for at the chosen confidence. Metrics never include it.
 
 use super::problem::Problem;
-use crate::spec::nearness::Interval;
-use crate::spec::objective::Metric;
-use crate::spec::percentile::Confidence;
+use crate::spec::nearness::{Interval, PredictionIntervals};
+use crate::spec::objective::{LatencyLimits, Metric};
+use crate::spec::odds::{LatencyErrors, PredictedLatencies, deviations};
+use crate::spec::percentile::{Confidence, OddsLevel};
 
 /// Upper ends of measured / predicted TTFT and TPOT; 1 where the SLOs apply to the prediction itself.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -11,22 +12,171 @@ pub struct ErrorMargin {
     pub ttft: f64,
     /// Of the time after the first token.
     pub tpot: f64,
+    /// The same of TTFT and of the time after it where both are in E2E: errors of one outweigh those of the other.
+    in_e2e: [f64; 2],
+    /// The odds that all SLOs must have together, where they must; each alone holds at the upper ends then.
+    joint: Option<JointOdds>,
+}
+
+/// The least odds of all SLOs together.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct JointOdds {
+    errors: LatencyErrors,
+    least: f64,
 }
 
 impl ErrorMargin {
     /// The SLOs apply to the prediction itself.
-    pub const NONE: ErrorMargin = ErrorMargin { ttft: 1.0, tpot: 1.0 };
+    pub const NONE: ErrorMargin = ErrorMargin::each([1.0; 2]);
 
-    /// One measurement in ten is above.
-    pub fn p90(interval: &Interval) -> ErrorMargin {
-        ErrorMargin { ttft: interval.ttft[2], tpot: interval.tpot[2] }
+    /// Each SLO on its own.
+    const fn each([ttft, tpot]: [f64; 2]) -> ErrorMargin {
+        ErrorMargin { ttft, tpot, in_e2e: [ttft, tpot], joint: None }
     }
 
-    /// Latencies with this error. E2E is TTFT and the time after it.
+    /// One measurement in ten of each latency is above.
+    pub fn p90(interval: &Interval) -> ErrorMargin {
+        ErrorMargin::each([interval.ttft[2], interval.tpot[2]])
+    }
+
+    /// Both margins.
+    pub fn wider(self, other: ErrorMargin) -> ErrorMargin {
+        ErrorMargin::each([self.ttft.max(other.ttft), self.tpot.max(other.tpot)])
+    }
+
+    /// All SLOs are met with these odds.
+    fn at_odds(interval: &Interval, level: OddsLevel) -> ErrorMargin {
+        let (errors, least) = (LatencyErrors::of(interval), level.probability());
+        let ends = |probability: f64| {
+            let end = deviations(probability);
+            [errors.ttft.at(end), errors.tpot.at(end)]
+        };
+        let [ttft, tpot] = ends(least);
+        // Both errors are above these ends, and E2E with them, as often as all SLOs may be missed.
+        let in_e2e = ends(1.0 - libm::sqrt(1.0 - least));
+        ErrorMargin { ttft, tpot, in_e2e, joint: Some(JointOdds { errors, least }) }
+    }
+
+    /// Latencies with this error.
     #[inline(always)]
-    pub fn latencies(self, ttft: f64, tpot: f64, e2e: f64) -> [(Metric, f64); 3] {
-        let whole = if self == ErrorMargin::NONE { e2e } else { ttft * self.ttft + (e2e - ttft) * self.tpot };
+    pub fn latencies(self, PredictedLatencies { ttft, tpot, e2e }: PredictedLatencies) -> [(Metric, f64); 3] {
+        let [first, rest] = self.in_e2e;
+        // Without errors, not even those of rounding.
+        let whole = if self.in_e2e == [1.0; 2] { e2e } else { ttft * first + (e2e - ttft) * rest };
         [(Metric::Ttft, ttft * self.ttft), (Metric::Tpot, tpot * self.tpot), (Metric::E2e, whole)]
+    }
+
+    /// The odds of all SLOs, where these are too small.
+    pub fn odds_missed(&self, predicted: PredictedLatencies, limits: &LatencyLimits) -> Option<(f64, f64)> {
+        let JointOdds { errors, least } = self.joint.as_ref()?;
+        let odds = errors.all(predicted, limits);
+        (odds < *least).then_some((odds, *least))
+    }
+
+    /// The largest ratio of a latency at the upper ends to its SLO.
+    fn each_filled(self, predicted: PredictedLatencies, limits: &LatencyLimits) -> f64 {
+        let shares = self.latencies(predicted).into_iter();
+        shares.filter_map(|(metric, value)| Some(value / limits.of(metric)?)).fold(0.0, f64::max)
+    }
+
+    /// The factor of the SLOs at which latencies would just meet them: above 1 they are missed.
+    pub fn filled(self, predicted: PredictedLatencies, limits: &LatencyLimits) -> f64 {
+        let Some(JointOdds { errors, least }) = &self.joint else {
+            return self.each_filled(predicted, limits);
+        };
+        // Where both errors are below their ends with the root of the odds, all SLOs hold with these odds.
+        let end = deviations(libm::sqrt(*least));
+        let wide = ErrorMargin::each([errors.ttft.at(end), errors.tpot.at(end)]);
+        let most = wide.each_filled(predicted, limits);
+        if most == 0.0 || !most.is_finite() {
+            return most;
+        }
+        let (mut low, mut high) = (most / WIDEST, most);
+        if (low..=high).contains(&1.0) {
+            // Exactly 1 separates what is met from what is missed.
+            if self.odds_missed(predicted, limits).is_some() { low = 1.0 } else { high = 1.0 }
+        }
+        for _ in 0..HALVINGS {
+            let middle = libm::sqrt(low * high);
+            let stretched = [limits.ttft, limits.tpot, limits.e2e].map(|limit| limit.map(|one| one * middle));
+            let [ttft, tpot, e2e] = stretched;
+            let missed = errors.all(predicted, &LatencyLimits { ttft, tpot, e2e }) < *least;
+            if missed { low = middle } else { high = middle }
+        }
+        high
+    }
+
+    /// The highest TPOT with which a deployment of this TTFT meets its SLOs, with `later` tokens after the first; negative
+    /// without one.
+    pub fn tpot_within(self, ttft: f64, later: f64, limits: &LatencyLimits) -> f64 {
+        let each = limits.tpot.map_or(f64::INFINITY, |limit| limit / self.tpot);
+        let left = limits.e2e.map_or(f64::INFINITY, |limit| (limit - ttft * self.ttft) / self.tpot / later);
+        let Some(JointOdds { errors, least }) = &self.joint else { return each.min(left) };
+        let mut high = match limits.e2e {
+            Some(limit) => each.min(limit / later / errors.tpot.at(-ENDS)),
+            None => each,
+        };
+        if !high.is_finite() {
+            return if errors.ttft.within(limits.ttft.unwrap_or(f64::INFINITY) / ttft) < *least {
+                -1.0
+            } else {
+                high
+            };
+        }
+        let met = |tpot: f64| {
+            errors.all(PredictedLatencies { ttft, tpot, e2e: ttft + later * tpot }, limits) >= *least
+        };
+        if met(high) {
+            return high;
+        }
+        let mut low = 0.0;
+        for _ in 0..2 * HALVINGS {
+            let middle = (low + high) / 2.0;
+            if met(middle) { low = middle } else { high = middle }
+        }
+        if low > 0.0 { low } else { -1.0 }
+    }
+}
+
+/// The SLO of all latencies at once is between that of each and this part of it.
+const WIDEST: f64 = 64.0;
+/// Bisections of a factor: beyond printed precision.
+const HALVINGS: u32 = 24;
+/// Standard deviations that no measurement is off.
+const ENDS: f64 = 5.0;
+
+/// The margins of a format pair.
+#[derive(Clone, Debug)]
+pub struct FormatMargins {
+    aggregated: ErrorMargin,
+    /// The most requests per rank that were measured, and the margin beyond.
+    beyond: Option<(u64, ErrorMargin)>,
+    disaggregated: ErrorMargin,
+}
+
+impl FormatMargins {
+    pub const NONE: FormatMargins =
+        FormatMargins { aggregated: ErrorMargin::NONE, beyond: None, disaggregated: ErrorMargin::NONE };
+
+    pub fn of(intervals: Option<&PredictionIntervals>, confidence: Confidence) -> FormatMargins {
+        let (Some(intervals), Confidence::Odds(level)) = (intervals, confidence) else {
+            return FormatMargins::NONE;
+        };
+        let of = |interval: &Interval| ErrorMargin::at_odds(interval, level);
+        FormatMargins {
+            aggregated: of(&intervals.aggregated),
+            beyond: intervals.beyond.as_ref().map(|(most, interval)| (*most, of(interval))),
+            disaggregated: of(&intervals.disaggregated),
+        }
+    }
+
+    #[inline(always)]
+    fn at(&self, split: bool, requests: u64) -> ErrorMargin {
+        match self.beyond {
+            _ if split => self.disaggregated,
+            Some((most, beyond)) if PredictionIntervals::are_beyond(most, requests) => beyond,
+            _ => self.aggregated,
+        }
     }
 }
 
@@ -37,12 +187,13 @@ impl Problem {
     pub fn margin(&self, formats: usize, split: bool, requests: u64) -> ErrorMargin {
         // Replicas of several shapes have one margin, whatever their loads.
         let requests = if self.custom_router { u64::MAX } else { requests };
-        match self.confidence {
-            Confidence::P50 => ErrorMargin::NONE,
-            Confidence::P90 => {
-                self.formats[formats].interval(split, requests).map_or(ErrorMargin::NONE, ErrorMargin::p90)
-            }
-        }
+        self.formats[formats].margins.at(split, requests)
+    }
+
+    /// Whether a higher TTFT leaves less time for the tokens after it.
+    pub fn couples_latencies(&self) -> bool {
+        let LatencyLimits { ttft, tpot, e2e } = self.limits;
+        e2e.is_some() || ttft.is_some() && tpot.is_some() && self.confidence() != Confidence::Median
     }
 
     pub fn least_margin(&self) -> ErrorMargin {
@@ -50,6 +201,8 @@ impl Problem {
         let least = |a: ErrorMargin, b: ErrorMargin| ErrorMargin {
             ttft: a.ttft.min(b.ttft),
             tpot: a.tpot.min(b.tpot),
+            in_e2e: [a.in_e2e[0].min(b.in_e2e[0]), a.in_e2e[1].min(b.in_e2e[1])],
+            joint: None,
         };
         all.reduce(least).unwrap_or(ErrorMargin::NONE)
     }

@@ -141,7 +141,7 @@ pub fn mixed<'q>(
 
 /// The workers of one format pair, one selection for each set of prefill options whose KV transfer is fast enough. A
 /// larger KV cache per device takes longer to transfer, so the feasible decode options depend on the prefill options.
-/// With an E2E SLO, the slowest prefill option bounds the TPOT.
+/// With an E2E SLO, or odds of all SLOs at once, the slowest prefill option bounds the TPOT.
 fn choices<'a, 'q>(
     cache: &ShapeCache<'q>,
     formats: usize,
@@ -164,7 +164,7 @@ fn choices<'a, 'q>(
         let fast_enough = in_time(alike[0]);
         // Where the same prefill options can send to more lists, that selection is better.
         let same = |(_, before): &(usize, Vec<(usize, f64)>)| before.len() == fast_enough.len();
-        match cutoffs.last_mut().filter(|last| problem.limits.e2e.is_none() && same(last)) {
+        match cutoffs.last_mut().filter(|last| !problem.couples_latencies() && same(last)) {
             Some(last) => *last = (upto, fast_enough),
             None => cutoffs.push((upto, fast_enough)),
         }
@@ -213,17 +213,18 @@ fn choices<'a, 'q>(
     choices
 }
 
-/// TTFT bounds and the TPOT that each leaves. Without an E2E SLO there is one pair without bounds; otherwise one pair
-/// for every TTFT that occurs.
+/// TTFT bounds and the TPOT that each leaves. Where the SLOs are independent of each other, there is one pair without
+/// bounds; otherwise one pair for every TTFT that occurs.
 fn latency_limits(problem: &Problem, margin: ErrorMargin, fast_enough: &[(usize, f64)]) -> Vec<(f64, f64)> {
-    let Some(limit) = problem.limits.e2e else { return vec![(f64::INFINITY, f64::INFINITY)] };
+    if !problem.couples_latencies() {
+        return vec![(f64::INFINITY, f64::INFINITY)];
+    }
     let tokens = (problem.workload.lengths.osl - 1) as f64;
-    let mut times: Vec<f64> =
-        fast_enough.iter().map(|(_, ttft)| *ttft).filter(|ttft| *ttft * margin.ttft < limit).collect();
+    let mut times: Vec<f64> = fast_enough.iter().map(|(_, ttft)| *ttft).collect();
     times.sort_by(f64::total_cmp);
     times.dedup();
-    let left = |ttft: f64| (limit - ttft * margin.ttft) / margin.tpot / tokens * (1.0 - ROUNDING);
-    times.into_iter().map(|ttft| (ttft, left(ttft))).collect()
+    let left = |ttft: f64| margin.tpot_within(ttft, tokens, &problem.limits) * (1.0 - ROUNDING);
+    times.into_iter().map(|ttft| (ttft, left(ttft))).filter(|(_, left)| *left > 0.0).collect()
 }
 
 fn prefill_worker(prefill: &PrefillOption) -> Worker {

@@ -5,9 +5,10 @@ use std::cmp::Ordering;
 
 use super::candidate::Candidate;
 use super::capacity::DeviceCapacity;
-use super::error_margin::ErrorMargin;
+use super::error_margin::{ErrorMargin, FormatMargins};
 use super::family::StrategyFamily;
 use super::front_sampling::FrontSampling;
+use super::plan_space::PlanSpace;
 use super::point::{Idle, Point, compare, place};
 use crate::cost::machine::Machine;
 use crate::cost::memory::Footprint;
@@ -30,7 +31,8 @@ use crate::spec::cluster::Cluster;
 use crate::spec::format::NumberFormat;
 use crate::spec::nearness::{Interval, PredictionIntervals};
 use crate::spec::objective::{LatencyLimits, Metric, MetricInput, ObjectiveTerm};
-use crate::spec::percentile::{Confidence, Percentile};
+use crate::spec::odds::PredictedLatencies;
+use crate::spec::percentile::{Confidence, OddsLevel, Percentile};
 use crate::spec::role::Role;
 use crate::spec::runtime::{MemoryQuantiles, Runtime};
 
@@ -46,6 +48,8 @@ pub struct Formats {
     /// Machine figures with their sources.
     pub machine: Machine<Datum>,
     pub intervals: Option<PredictionIntervals>,
+    /// What the SLOs allow for, by these intervals and the confidence of the problem.
+    pub margins: FormatMargins,
     /// Quantiles of memory other than the KV cache, where measured.
     pub memory_quantiles: Option<MemoryQuantiles>,
     plain: Machine<Qty<f64>>,
@@ -68,6 +72,7 @@ impl Formats {
             block: weights.block,
             machine,
             intervals: None,
+            margins: FormatMargins::NONE,
             memory_quantiles: None,
             plain,
         }
@@ -207,7 +212,7 @@ pub struct Problem {
     pub bill_bounds: Option<[Bill<Datum>; 2]>,
     pub traffic: Traffic,
     /// Confidence at which the SLOs must hold; metrics do not depend on it.
-    pub confidence: Confidence,
+    confidence: Confidence,
     pub limits: LatencyLimits,
     /// Upper ends of prediction intervals, as multiples of TTFT and TPOT: an SLO that still holds there is likelier met.
     pub margins: Vec<ErrorMargin>,
@@ -227,6 +232,7 @@ pub struct Problem {
     pub host_memory: Option<f64>,
     /// Whether prefill and decode may be disaggregated.
     pub split: bool,
+    pub space: PlanSpace,
     pub family: StrategyFamily,
     /// Any deployment will do: the search ends with the first.
     pub any: bool,
@@ -294,9 +300,10 @@ impl Problem {
             margins: vec![],
             objective,
             split,
+            space: PlanSpace::default(),
             family: StrategyFamily::Any,
             any: false,
-            confidence: Confidence::default(),
+            confidence: Confidence::Median,
             terms,
         }
     }
@@ -321,6 +328,23 @@ impl Problem {
     pub fn with_tail(&self, percentile: Percentile) -> Problem {
         let stated = WorkloadInputs { tail: Some(percentile), ..self.workload.clone() };
         Problem { terms: stated.read(&Plain), workload: stated, ..self.clone() }
+    }
+
+    /// The same problem over the plans of measured kinds alone, or over all.
+    pub fn with_measured_only(self, measured_only: bool) -> Problem {
+        Problem { space: PlanSpace { measured_only, ..self.space }, ..self }
+    }
+
+    pub fn confidence(&self) -> Confidence {
+        self.confidence
+    }
+
+    /// The same problem with SLOs that hold at another confidence.
+    pub fn at_confidence(mut self, confidence: Confidence) -> Problem {
+        for pair in &mut self.formats {
+            pair.margins = FormatMargins::of(pair.intervals.as_ref(), confidence);
+        }
+        Problem { margins: error_margins(&self.formats, confidence), confidence, ..self }
     }
 
     pub fn with_limits(&self, limits: LatencyLimits) -> Problem {
@@ -473,17 +497,13 @@ impl Problem {
 
     /// The SLO of `metric`, in seconds.
     pub fn limit(&self, metric: Metric) -> Option<f64> {
-        match metric {
-            Metric::Ttft => self.limits.ttft,
-            Metric::Tpot => self.limits.tpot,
-            Metric::E2e => self.limits.e2e,
-            _ => None,
-        }
+        self.limits.of(metric)
     }
 
     /// The first latency SLO that a point misses with this margin.
+    #[inline(always)]
     pub fn missed(&self, point: &Point, margin: ErrorMargin) -> Option<Infeasible> {
-        self.misses(latencies(point, margin)).next()
+        self.misses(latencies(point), margin).next()
     }
 
     /// The latency SLOs that a pool of a deployment misses.
@@ -492,22 +512,31 @@ impl Problem {
         evaluation: &Evaluation<Qty<f64>>,
         margin: ErrorMargin,
     ) -> impl Iterator<Item = Infeasible> {
-        let Slowest { ttft, tpot, e2e } = evaluation.slowest;
-        self.misses(margin.latencies(ttft.value(), tpot.value(), e2e.value()))
+        self.misses(slowest_latencies(evaluation), margin)
     }
 
-    fn misses(&self, latencies: [(Metric, f64); 3]) -> impl Iterator<Item = Infeasible> {
+    /// Each that is missed; where none is, the odds of all at once that are too small.
+    fn misses(&self, predicted: PredictedLatencies, margin: ErrorMargin) -> impl Iterator<Item = Infeasible> {
         let confidence = self.confidence;
-        latencies.into_iter().filter_map(move |(metric, value)| {
+        let each = margin.latencies(predicted).into_iter().filter_map(move |(metric, value)| {
             let limit = self.limit(metric)?;
             (value > limit).then_some(Infeasible::LimitMissed { metric, value, limit, confidence })
-        })
+        });
+        let mut each = each.peekable();
+        let all = match each.peek() {
+            Some(_) => None,
+            None => margin.odds_missed(predicted, &self.limits),
+        };
+        let all = all.map(|(odds, required)| {
+            let filled = margin.filled(predicted, &self.limits);
+            Infeasible::OddsMissed { odds, required, filled }
+        });
+        each.chain(all)
     }
 
-    /// The largest ratio of a latency with this margin to its SLO; above 1 the SLO is missed.
+    /// The factor of the SLOs at which a point would just meet them with this margin; above 1 they are missed.
     pub fn filled(&self, point: &Point, margin: ErrorMargin) -> f64 {
-        let shares = latencies(point, margin).into_iter();
-        shares.filter_map(|(metric, value)| Some(value / self.limit(metric)?)).fold(0.0, f64::max)
+        margin.filled(latencies(point), &self.limits)
     }
 
     /// Minimum power of `devices` devices, and whether energy is billed separately.
@@ -519,6 +548,27 @@ impl Problem {
     }
 }
 
-fn latencies(point: &Point, margin: ErrorMargin) -> [(Metric, f64); 3] {
-    margin.latencies(point[place(Metric::Ttft)], point[place(Metric::Tpot)], point[place(Metric::E2e)])
+fn latencies(point: &Point) -> PredictedLatencies {
+    let at = |metric| point[place(metric)];
+    PredictedLatencies { ttft: at(Metric::Ttft), tpot: at(Metric::Tpot), e2e: at(Metric::E2e) }
+}
+
+/// The latencies of the slowest pool.
+pub fn slowest_latencies(evaluation: &Evaluation<Qty<f64>>) -> PredictedLatencies {
+    let Slowest { ttft, tpot, e2e } = evaluation.slowest;
+    PredictedLatencies { ttft: ttft.value(), tpot: tpot.value(), e2e: e2e.value() }
+}
+
+/// The upper ends of the prediction intervals of aggregated and of disaggregated serving, the widest of all formats;
+/// none where every feasible deployment is as likely to meet its SLOs as there.
+fn error_margins(formats: &[Formats], confidence: Confidence) -> Vec<ErrorMargin> {
+    if matches!(confidence, Confidence::Odds(level) if level >= OddsLevel::P90) {
+        return vec![];
+    }
+    let sure: Vec<&PredictionIntervals> = formats.iter().filter_map(|pair| pair.intervals.as_ref()).collect();
+    let widest = |of: fn(&PredictionIntervals) -> &Interval| {
+        let ends = sure.iter().map(|known| ErrorMargin::p90(of(known)));
+        ends.fold(ErrorMargin::NONE, ErrorMargin::wider)
+    };
+    vec![widest(|known| &known.aggregated), widest(|known| &known.disaggregated)]
 }

@@ -468,6 +468,7 @@ fn shape_and_memory(
     let machine = problem.formats[formats].plain();
     let mut roles = problem.runtime.roles(&problem.formats[formats].kv, &plan);
     roles.aggregated &= problem.formats[formats].prefill_weights.is_none();
+    let roles = problem.space.roles(roles, &plan, offload)?;
     let most = problem.most_sequences.unwrap_or(u64::MAX);
     let with = |fits: u64| {
         let (stages, instance) = (instance.stages.clone(), Arc::clone(instance));

@@ -25,6 +25,7 @@ use crate::serving::admission::residency;
 use crate::serving::economy::{Bill, usd_per_second, usd_per_token, watts};
 use crate::serving::instance::Instance;
 use crate::serving::metrics::closed_loop;
+use crate::spec::evidence::EvidenceRule;
 use crate::spec::objective::Metric;
 use candidates::{NearestCandidate, SizingCandidates, instances, shapes};
 
@@ -217,6 +218,32 @@ fn fewer(copy: &CopySearch, users: u64, most: u64, census: &mut Census) -> Optio
         serves
     });
     found
+}
+
+/// A problem, and the system sized for its users.
+pub struct SizedProblem {
+    pub problem: Problem,
+    pub sized: SizedForUsers,
+}
+
+/// The minimum number of copies of the system that serve `users` within the SLOs, under a rule on the kinds of plans: those
+/// of measured kinds count, unless they take more copies than the best of all takes at the worse end of its interval.
+pub fn size_by(problem: Problem, users: u64, rule: EvidenceRule) -> Result<SizedProblem, Box<Unfit>> {
+    let sized = size(&problem, users)?;
+    let candidate = &sized.at_share.candidate;
+    if rule == EvidenceRule::Any || problem.space.rows_of(candidate) > 0 {
+        return Ok(SizedProblem { problem, sized });
+    }
+    let formats = &problem.formats[candidate.formats];
+    let interval = formats.interval(candidate.is_disaggregated(), candidate.requests_per_rank());
+    let slowest = interval.map_or(1.0, |interval| interval.throughput[0]);
+    let most = (sized.copies as f64 / slowest).ceil() as u64;
+    let measured = problem.clone().with_measured_only(true);
+    let found = size(&measured, users).ok().filter(|found| found.copies <= most);
+    Ok(match found {
+        Some(sized) => SizedProblem { problem: measured, sized },
+        None => SizedProblem { problem, sized },
+    })
 }
 
 /// The minimum number of copies of the system that serve `users` within the SLOs.

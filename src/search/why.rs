@@ -10,7 +10,6 @@ use super::layouts::Layouts;
 use super::outcome::{EvaluatedCandidate, Outcome};
 use super::problem::Problem;
 use super::run::Control;
-use crate::plan::infeasible::Infeasible;
 use crate::spec::objective::Metric;
 
 #[derive(Clone, Debug)]
@@ -71,7 +70,7 @@ fn reason(outcome: &Outcome, family: StrategyFamily) -> String {
     if outcome.best.is_some() {
         return "the model fits without offloading".into();
     }
-    if let Some((_, missed @ Infeasible::LimitMissed { .. })) = &outcome.nearest {
+    if let Some((_, missed)) = outcome.nearest.as_ref().filter(|(_, missed)| missed.filled().is_some()) {
         return missed.to_string();
     }
     let census = &outcome.census;

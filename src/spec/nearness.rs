@@ -185,9 +185,14 @@ impl PredictionIntervals {
     pub fn of(&self, split: bool, requests: u64) -> &Interval {
         match &self.beyond {
             _ if split => &self.disaggregated,
-            Some((most, beyond)) if requests as f64 > *most as f64 * AROUND => beyond,
+            Some((most, beyond)) if PredictionIntervals::are_beyond(*most, requests) => beyond,
             _ => &self.aggregated,
         }
+    }
+
+    /// Whether this many requests per rank are clearly more than the most that were measured.
+    pub fn are_beyond(most: u64, requests: u64) -> bool {
+        requests as f64 > most as f64 * AROUND
     }
 }
 

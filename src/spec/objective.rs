@@ -209,6 +209,16 @@ mod seconds {
 }
 
 impl LatencyLimits {
+    /// The SLO of `metric`, in seconds.
+    pub fn of(&self, metric: Metric) -> Option<f64> {
+        match metric {
+            Metric::Ttft => self.ttft,
+            Metric::Tpot => self.tpot,
+            Metric::E2e => self.e2e,
+            _ => None,
+        }
+    }
+
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         *self == LatencyLimits::default()

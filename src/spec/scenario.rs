@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cluster::PeerToPeer;
 use super::error::Error;
+use super::evidence::EvidenceRule;
 use super::figure::{Seconds, correction, read};
 use super::image::ImageSize;
 #[cfg(feature = "cli")]
@@ -17,6 +18,7 @@ use super::limits::{E2E, Limit, TPOT, TTFT, of_flag};
 use super::objective::{LatencyLimits, Metric};
 use super::offload::OffloadPolicy;
 use super::percentile::{Confidence, Percentile};
+use super::plan_space::{ServingMode, UnusedDegrees};
 use super::price::PriceBasis;
 use super::rule::Allowance;
 
@@ -82,9 +84,18 @@ scenario! {
     /// Latency percentile the SLOs apply to; requires --rate [default: p50]
     #[cfg_attr(feature = "cli", arg(long, value_enum, value_name = "p50|p90|p95|p99", hide_possible_values = true, help_heading = TRAFFIC))]
     pub percentile: Percentile,
-    /// Prediction confidence for the SLOs: median, or upper 90 % bound [default: p50]
-    #[cfg_attr(feature = "cli", arg(long, value_enum, value_name = "p50|p90", hide_possible_values = true, help_heading = TRAFFIC))]
+    /// Odds that the deployment meets all SLOs when measured: a percentile (p50 to p99) or a number (0.8); `median`: each SLO by the prediction itself [default: p75]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "P", help_heading = TRAFFIC))]
     pub risk: Confidence,
+    /// Plans that may be the answer: those of a measured kind, unless a better one is beyond the interval, or all [default: measured]
+    #[cfg_attr(feature = "cli", arg(long, value_enum, value_name = "measured|any", hide_possible_values = true, help_heading = CHOICES))]
+    pub evidence: EvidenceRule,
+    /// Prefill and decode on the same devices (aggregated) or on different ones (disaggregated) [default: the better]
+    #[cfg_attr(feature = "cli", arg(long, value_enum, value_name = "aggregated|disaggregated", hide_possible_values = true, help_heading = CHOICES))]
+    pub mode: ServingMode,
+    /// Kinds of parallelism that no worker uses, e.g. pp,cp
+    #[cfg_attr(feature = "cli", arg(long, value_name = "D,D", help_heading = CHOICES))]
+    pub without: UnusedDegrees,
     /// Prompt tokens that every request shares and that are already in the KV cache (prefix cache hits)
     #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = whole(&PREFIX), allow_negative_numbers = true, help_heading = TRAFFIC))]
     pub prefix: u64,

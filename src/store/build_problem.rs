@@ -1,23 +1,23 @@
 //! From a resolved scenario to the search problem: machines in every format pair, prices, power, traffic.
 
 use super::catalog::Catalog;
+use super::kind::measured_kinds;
 use super::resolved_scenario::ResolvedScenario;
 use crate::cost::machine::Machine;
 use crate::cost::machine_builder::MachineBuilder;
 use crate::plan::legal::has_experts;
 use crate::quantity::datum::Datum;
 use crate::quantity::unit::COUNT;
-use crate::search::error_margin::ErrorMargin;
+use crate::search::plan_space::PlanSpace;
 use crate::search::problem::{Formats, Problem, Traffic};
 use crate::serving::economy::{Bill, Facility, Owned, PowerDraw};
 use crate::serving::terms::{LongestRequest, WorkloadInputs};
 use crate::spec::constant::{AttentionKind, CalibrationKey};
 use crate::spec::device::PriceRange;
 use crate::spec::error::Error;
+use crate::spec::evidence::{KindQuery, MeasuredKinds};
 use crate::spec::figure::{Dollars, Figure};
 use crate::spec::format::NumberFormat;
-use crate::spec::nearness::{Interval, PredictionIntervals};
-use crate::spec::percentile::Confidence;
 use crate::spec::precision::FormatOption;
 use crate::spec::price::{PriceBasis, PricePart};
 use crate::spec::runtime::RequestsAtStart;
@@ -99,10 +99,28 @@ impl ResolvedScenario {
         problem.custom_router = self.custom_router;
         problem.most_sequences = self.max_num_seqs;
         problem.bill_bounds = self.bill_bounds();
-        problem.confidence = self.confidence;
-        problem.margins = error_margins(&problem.formats, self.confidence);
         problem.offload = self.offload;
-        Ok(problem)
+        problem.space = self.plan_space();
+        Ok(problem.at_confidence(self.confidence))
+    }
+
+    /// The plans that may be the answer. Which kinds were measured is known; whether only these are searched is not
+    /// decided here.
+    fn plan_space(&self) -> PlanSpace {
+        let device = &self.cluster.device;
+        let query = KindQuery {
+            runtime: &self.runtime.id,
+            vendor: device.vendor.name(),
+            class: &device.class,
+            experts: has_experts(&self.graph),
+            drafts: self.graph.draft.is_some(),
+        };
+        PlanSpace {
+            mode: self.mode,
+            without: self.without,
+            kinds: MeasuredKinds::nearest(measured_kinds(), &query),
+            measured_only: false,
+        }
     }
 
     /// Cost of a device on the basis of the scenario, where its price is known.
@@ -233,23 +251,6 @@ impl ResolvedScenario {
             tail: self.workload.rate.map(|_| self.workload.percentile.unwrap_or_default()),
         }
     }
-}
-
-/// The upper ends of the prediction intervals of aggregated and of disaggregated serving, the widest of all formats;
-/// none where every feasible deployment meets its SLOs there.
-fn error_margins(formats: &[Formats], confidence: Confidence) -> Vec<ErrorMargin> {
-    if confidence == Confidence::P90 {
-        return vec![];
-    }
-    let sure: Vec<&PredictionIntervals> = formats.iter().filter_map(|pair| pair.intervals.as_ref()).collect();
-    let widest = |of: fn(&PredictionIntervals) -> &Interval| {
-        let ends = sure.iter().map(|known| ErrorMargin::p90(of(known)));
-        ends.fold(ErrorMargin::NONE, |most, end| ErrorMargin {
-            ttft: most.ttft.max(end.ttft),
-            tpot: most.tpot.max(end.tpot),
-        })
-    };
-    vec![widest(|known| &known.aggregated), widest(|known| &known.disaggregated)]
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use super::shipped::{ShippedFile, shipped_files};
 use crate::spec::cluster::System;
 use crate::spec::device::Device;
 use crate::spec::error::Error;
+use crate::spec::evidence::MeasuredKind;
 use crate::spec::format::NumberFormat;
 use crate::spec::launch::Launch;
 use crate::spec::link::Link;
@@ -151,6 +152,17 @@ impl CatalogKind {
 pub fn measured_tables() -> impl Iterator<Item = &'static str> {
     let files = shipped_files("hardware/measured").iter();
     files.filter(|file| file.name.ends_with(".csv")).map(ShippedFile::text)
+}
+
+/// The kinds of deployments that were measured, from the built-in `hardware/measured/kinds.json`.
+pub fn measured_kinds() -> &'static [MeasuredKind] {
+    static KINDS: OnceLock<Vec<MeasuredKind>> = OnceLock::new();
+    KINDS.get_or_init(|| {
+        let files = shipped_files("hardware/measured").iter();
+        let text = files.filter(|file| file.name == "kinds.json").map(ShippedFile::text).next();
+        // A test reads the file strictly.
+        text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+    })
 }
 
 /// Text of the built-in `hardware/defaults.json`.

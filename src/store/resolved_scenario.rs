@@ -13,9 +13,11 @@ use crate::spec::cluster::Cluster;
 use crate::spec::defaults::{Defaults, Economics};
 use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
+use crate::spec::evidence::EvidenceRule;
 use crate::spec::format::NumberFormat;
 use crate::spec::objective::{MOST_TOKENS, Objective, Workload};
 use crate::spec::percentile::Confidence;
+use crate::spec::plan_space::{ServingMode, UnusedDegrees};
 use crate::spec::precision::{FormatOption, Precision};
 use crate::spec::rule::Allowance;
 use crate::spec::runtime::Runtime;
@@ -71,6 +73,9 @@ pub struct ResolvedScenario {
     /// Acceptance rate of draft tokens, with speculative decoding.
     pub acceptance: Option<f64>,
     pub confidence: Confidence,
+    pub evidence: EvidenceRule,
+    pub mode: Option<ServingMode>,
+    pub without: UnusedDegrees,
     pub deployment: Option<Deployment>,
 }
 
@@ -161,6 +166,9 @@ impl ResolvedScenario {
             offload: scenario.offload.unwrap_or_default(),
             acceptance,
             confidence: scenario.risk.unwrap_or_default(),
+            evidence: scenario.evidence.unwrap_or_default(),
+            mode: scenario.mode,
+            without: scenario.without.unwrap_or_default(),
             deployment,
             model,
             cluster,

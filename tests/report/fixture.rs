@@ -107,6 +107,8 @@ fn candidate(separate: bool, speed: f64) -> ReportedDeployment {
         intervals: None,
         context_bound: None,
         capacity: None,
+        slo_odds: None,
+        evidence: None,
         price_bounds: None,
         chosen: false,
     }
@@ -186,7 +188,7 @@ fn answer() -> OptimizeResult {
         concurrency: None,
         rate: None,
         percentile: None,
-        risk: Confidence::P50,
+        risk: Confidence::Median,
         speculation: None,
         limits: LatencyLimits { ttft: Some(2.0), tpot: Some(0.02), e2e: None },
         objective: "throughput".into(),
@@ -217,6 +219,7 @@ fn answer() -> OptimizeResult {
         plain: None,
         checked: None,
         formulas_best: None,
+        untried: None,
         scenario: None,
         conflict: None,
         programs: vec![],
@@ -230,6 +233,7 @@ fn answer() -> OptimizeResult {
             proved_by: "a fixture".into(),
             stopped_by: None,
             space: Space {
+                measured_kinds_only: false,
                 plans: 100_000,
                 under: "a model of a fixture".into(),
                 degrees: vec!["tp".into(), "pp".into()],

@@ -12,7 +12,7 @@ use mantile::search::candidate::{Candidate, PoolPlan};
 use mantile::search::problem::Problem;
 use mantile::search::shape::cuts;
 use mantile::spec::image::ImageSize;
-use mantile::spec::percentile::{Confidence, Percentile};
+use mantile::spec::percentile::{Confidence, OddsLevel, Percentile};
 use mantile::spec::scenario::Scenario;
 use mantile::store::catalog::Catalog;
 use mantile::store::kind::CatalogKind;
@@ -105,7 +105,11 @@ pub fn draws() -> impl Strategy<Value = Draw> {
     let images = prop_oneof![5 => Just(None), 1 => (1u64..5, 1u64..3000, 1u64..3000).prop_map(Some)];
     let load = ((sizes(17), sizes(13)), prefix, [sizes(11), sizes(11)], [1u64..5, 1u64..5]);
     let percentile = prop::sample::select(&Percentile::ALL[..]);
-    let risk = prop_oneof![3 => Just(Confidence::P50), 1 => Just(Confidence::P90)];
+    let risk = prop_oneof![
+        2 => Just(Confidence::Median),
+        1 => Just(Confidence::default()),
+        1 => Just(Confidence::Odds(OddsLevel::P90)),
+    ];
     let guesses = prop_oneof![3 => Just(None), 1 => (1u64..6).prop_map(Some)];
     let sure = (percentile, risk, guesses);
     (choices, load, traffic, offload, (pools, images), sure).prop_map(

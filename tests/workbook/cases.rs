@@ -1,7 +1,7 @@
 //! Deployments of every kind.
 
 use mantile::spec::image::ImageSize;
-use mantile::spec::percentile::{Confidence, Percentile};
+use mantile::spec::percentile::{Confidence, OddsLevel, Percentile};
 use mantile::spec::scenario::Scenario;
 
 use crate::ask::on;
@@ -47,7 +47,7 @@ pub fn cases() -> Vec<WorkbookCase> {
     let busy = Scenario {
         rate: Some(3.0),
         percentile: Some(Percentile::P90),
-        risk: Some(Confidence::P90),
+        risk: Some(Confidence::Odds(OddsLevel::P90)),
         amortization_months: Some(36.0),
         ..on("Llama-3.1-8B", "8xh100")
     };

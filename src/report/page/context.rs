@@ -10,7 +10,6 @@ use crate::report::checked::SimulatedCheck;
 use crate::report::detail::DeploymentDetail;
 use crate::report::inputs::ReportInputs;
 use crate::report::result::{EstimateResult, OptimizeResult, ReportedDeployment};
-use crate::report::robustness::SloOdds;
 use crate::report::svg::deployment::detail_panels;
 use crate::report::svg::front::front;
 use crate::report::svg::layout::layout;
@@ -80,7 +79,7 @@ pub fn estimate(answer: &EstimateResult) -> TemplateValue {
         flags => answer.scenario.as_ref().map(Scenario::flags),
         warnings => head::lifted(inputs)
             .into_iter()
-            .chain(answer.slo_odds.as_ref().and_then(SloOdds::warning))
+            .chain(answer.risk())
             .collect::<Vec<_>>(),
         facts => estimate_facts(answer),
         ..deployment(candidate, inputs, detail.as_ref())

@@ -9,7 +9,6 @@ use crate::report::number::{count, format_metric, percent};
 use crate::report::pool::PoolReport;
 use crate::report::proof::StoppedBy;
 use crate::report::result::{EstimateResult, Feasibility, OptimizeResult, ReportedDeployment};
-use crate::report::robustness::SloOdds;
 use crate::report::table::grouped;
 use crate::search::outcome::Status;
 use crate::spec::role::Role;
@@ -81,6 +80,9 @@ pub fn problem(inputs: &ReportInputs) -> String {
 pub fn proof(answer: &OptimizeResult) -> String {
     let plans = || count(answer.proof.space.plans, "plan");
     match (answer.status, &answer.formulas_best) {
+        (Status::Optimal, None) if answer.proof.space.measured_kinds_only => {
+            format!("optimal among plans of measured kinds ({})", plans())
+        }
         (Status::Optimal, None) => format!("optimal under the model ({})", plans()),
         (Status::Optimal, Some(optimum)) => {
             let value =
@@ -202,7 +204,7 @@ fn weights(of: &ReportedDeployment) -> String {
 
 /// The risk that a given deployment misses its SLOs, as a line; otherwise empty.
 pub fn risk(report: &EstimateResult, width: usize) -> String {
-    let risk = report.slo_odds.as_ref().and_then(SloOdds::warning);
+    let risk = report.risk();
     risk.map_or_else(String::new, |risk| headline(BAD, &wrap(&risk, width, 0, 2)))
 }
 

@@ -19,7 +19,9 @@ use crate::report::bounds::PriceBounds;
 use crate::report::constraint::Constraint;
 use crate::report::cost::CostReport;
 use crate::report::inputs::ReportInputs;
-use crate::report::number::{change, digits, format_metric, gib_number, limit, requests, time, word};
+use crate::report::number::{
+    change, digits, format_metric, gib_number, limit, percent, requests, time, word,
+};
 use crate::report::result::{EstimateResult, OptimizeResult, Quantiles, ReportedDeployment};
 use crate::report::table::table_within;
 use crate::spec::objective::Metric;
@@ -64,7 +66,8 @@ pub fn optimum_facts(answer: &OptimizeResult, best: &ReportedDeployment) -> Vec<
     let constraints = answer.detail.as_ref().map_or(&[][..], |detail| &detail.constraints);
     let applied = answer.scenario.as_ref().and_then(|scenario| defaults(scenario, &answer.question, best));
     let own = facts(best, &answer.question, constraints);
-    own.into_iter().chain(gains(answer, best)).chain(applied).collect()
+    let untried = answer.untried.iter().map(|untried| ("may be better", untried.words()));
+    untried.chain(own).chain(gains(answer, best)).chain(applied).collect()
 }
 
 /// The estimate of a given deployment in lines of at most `width` characters.
@@ -110,7 +113,7 @@ fn chosen_format(report: &EstimateResult) -> Option<Fact> {
     (!stated && !named.contains(OWN)).then(|| ("weights", named.clone()))
 }
 
-pub const SLO_HEADINGS: [&str; 7] = ["metric", "value", "count on", "p10–p90", "SLO", "met at p50", "at p90"];
+pub const SLO_HEADINGS: [&str; 6] = ["metric", "value", "count on", "p10–p90", "SLO", "odds"];
 
 /// Latencies and throughput with intervals and SLOs; empty if the deployment cannot run.
 fn slo_table(best: &ReportedDeployment, inputs: &ReportInputs, width: usize) -> String {
@@ -127,37 +130,52 @@ pub fn slo_rows(best: &ReportedDeployment, inputs: &ReportInputs) -> Vec<Vec<Str
     };
     // Nine measurements in ten are at least as good.
     let count_on = |end: Option<f64>, spell: fn(f64) -> String| end.map_or_else(|| "-".into(), spell);
-    let row = |name: &str, value: f64, quantiles: Option<Quantiles>, slo: Option<f64>| {
-        let slo = slo.map(|seconds| seconds * 1e3);
-        let met = |value: Option<f64>| match (value, slo) {
-            (Some(value), Some(slo)) if value <= slo => "yes",
-            (Some(_), Some(_)) => "NO",
-            _ => "-",
-        };
+    let odds = best.slo_odds.as_ref();
+    let share = |odds: Option<f64>| odds.map_or_else(|| "-".into(), percent);
+    let row = |name: &str, value: f64, quantiles: Option<Quantiles>, slo: Option<f64>, odds: Option<f64>| {
         vec![
             name.to_owned(),
             time(value),
             count_on(quantiles.map(|q| q.p90), time),
             interval(quantiles, time),
-            slo.map_or_else(|| "none".into(), |slo| format!("≤ {}", limit(slo))),
-            met(Some(value)).into(),
-            met(quantiles.map(|q| q.p90)).into(),
+            slo.map_or_else(|| "none".into(), |slo| format!("≤ {}", limit(slo * 1e3))),
+            share(odds),
         ]
     };
     let intervals = best.intervals.as_ref();
     let output = intervals.map(|known| known.output_tok_s);
+    let limits = &inputs.limits;
+    // One SLO has the odds of all.
+    let all = odds.filter(|odds| odds.slos() > 1).map(|odds| odds.all);
     vec![
-        row("TTFT", m.ttft_ms, intervals.map(|known| known.ttft_ms), inputs.limits.ttft),
-        row("TPOT", m.tpot_ms, intervals.map(|known| known.tpot_ms), inputs.limits.tpot),
-        row("E2E", m.e2e_ms, intervals.map(|known| known.e2e_ms(m)), inputs.limits.e2e),
+        row(
+            "TTFT",
+            m.ttft_ms,
+            intervals.map(|known| known.ttft_ms),
+            limits.ttft,
+            odds.and_then(|odds| odds.ttft),
+        ),
+        row(
+            "TPOT",
+            m.tpot_ms,
+            intervals.map(|known| known.tpot_ms),
+            limits.tpot,
+            odds.and_then(|odds| odds.tpot),
+        ),
+        row(
+            "E2E",
+            m.e2e_ms,
+            intervals.map(|known| known.e2e_ms(m)),
+            limits.e2e,
+            odds.and_then(|odds| odds.e2e),
+        ),
         vec![
             "throughput".into(),
             format!("{} tok/s", digits(m.output_tok_s)),
             count_on(output.map(|q| q.p10), digits),
             interval(output, digits),
-            "-".into(),
-            "-".into(),
-            "-".into(),
+            all.map_or("-", |_| "all").into(),
+            share(all),
         ],
     ]
 }
@@ -210,6 +228,9 @@ pub fn facts(best: &ReportedDeployment, inputs: &ReportInputs, constraints: &[Co
         let idle = best.devices < inputs.devices;
         let used = format!("; {} of {} devices in use", best.devices, inputs.devices);
         lines.push(("memory", if idle { free_text + &used } else { free_text }));
+    }
+    if let Some(evidence) = best.evidence.filter(|_| best.metrics.is_some()) {
+        lines.push(("evidence", evidence.words(&inputs.runtime)));
     }
     let binding = constraints.iter().find(|one| one.binds).map(|one| one.why.clone());
     let part = best.bottleneck.as_ref().map(|part| format!("decode is bound by {part}"));

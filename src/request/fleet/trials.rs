@@ -10,6 +10,7 @@ use crate::search::sizing::Totals;
 use crate::serving::economy::Bill;
 use crate::serving::terms::Lengths;
 use crate::spec::defaults::HOUR;
+use crate::spec::evidence::EvidenceRule;
 use crate::spec::fleet::{PricedOffer, PricingTerms, TrafficBucket};
 use crate::spec::objective::Metric;
 use crate::spec::price::PriceBasis;
@@ -75,7 +76,10 @@ pub(super) fn try_systems(
         |bucket: &TrafficBucket| Lengths { isl: bucket.isl, osl: bucket.osl, prefix: bucket.prefix };
     let mine: Vec<usize> = (0..inputs.buckets.len()).filter(|bucket| ours(*bucket)).collect();
     let wanted: Vec<Lengths> = mine.iter().map(|bucket| lengths(&inputs.buckets[*bucket])).collect();
-    let shapes = rates(problem, &wanted);
+    // Plans of measured kinds, where the system has any.
+    let measured = (resolved.evidence == EvidenceRule::Measured)
+        .then(|| rates(&problem.clone().with_measured_only(true), &wanted));
+    let shapes = measured.filter(|found| !found.is_empty()).unwrap_or_else(|| rates(problem, &wanted));
     if shapes.is_empty() {
         return Err(format!(
             "{}: it serves no bucket of {} within the SLOs",

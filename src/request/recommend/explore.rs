@@ -11,7 +11,7 @@ use crate::report::recommend::{
 };
 use crate::search::outcome::{Census, EvaluatedCandidate};
 use crate::search::problem::Problem;
-use crate::search::sizing::{Sized, SizedForUsers, size};
+use crate::search::sizing::{Sized, SizedForUsers, SizedProblem, size_by};
 use crate::spec::cluster::Cluster;
 use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
@@ -220,9 +220,11 @@ impl<'a> SizedOption<'a> {
         let name = &resolved.cluster.name;
         let problem =
             resolved.problem().map_err(|fault| Box::new((rejected_for_error(name, &fault), None)))?;
-        match size(&problem, sought.users) {
+        match size_by(problem, sought.users, resolved.evidence) {
             Err(unfit) => Err(Box::new((missed(name, vec![], &unfit), Some(unfit.census)))),
-            Ok(sized) => Ok(SizedOption { resolved, keeps_quality, problem, sized }),
+            Ok(SizedProblem { problem, sized }) => {
+                Ok(SizedOption { resolved, keeps_quality, problem, sized })
+            }
         }
     }
 

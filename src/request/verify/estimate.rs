@@ -37,10 +37,6 @@ impl Rerun for EstimateRerun {
             same("detail: operators, memory, constraints, from the formulas", detail),
             same("launch: commands and files", differences("launch", &saved.launch, &fresh.launch)),
             same(
-                "SLOs: their odds, from the intervals",
-                differences("slo_odds", &saved.slo_odds, &fresh.slo_odds),
-            ),
-            same(
                 "audit: assumptions, overrides and their effects",
                 differences("audit", &saved.audit, &fresh.audit),
             ),

@@ -59,6 +59,7 @@ impl OptimizeRerun {
             false => Scenario { runtime: Some(fresh.question.runtime.clone()), ..request.scenario },
         };
         let problem = ResolvedScenario::resolve(catalog, &named)?.problem()?;
+        let problem = problem.with_measured_only(fresh.proof.space.measured_kinds_only);
         let conflict = fresh.conflict.filter(|_| saved.conflict.is_some());
         Ok(OptimizeRerun { problem, fresh: OptimizeResult { conflict, ..fresh } })
     }

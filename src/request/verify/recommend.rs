@@ -16,7 +16,7 @@ use crate::request::UNCONTROLLED;
 use crate::request::recommend::explore::{TIERS, for_hardware, for_model, market, on_system, serving};
 use crate::search::problem::{Problem, Traffic};
 use crate::search::sample::sample;
-use crate::search::sizing::{Sized, size};
+use crate::search::sizing::{Sized, SizedProblem, size_by};
 use crate::spec::error::Error;
 use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
@@ -160,9 +160,9 @@ impl<'a> RecommendRerun<'a> {
             format!("each.weight_format: {format} does not run with {} on {}", build.runtime, build.system)
         })?;
         let problem = resolved.problem().map_err(fault)?;
-        let sized = size(&problem, self.requirements.users)
-            .map_err(|unfit| format!("it does not meet the requirements: {}", unfit.reason))?
-            .at_full_load(&problem);
+        let SizedProblem { problem, sized } = size_by(problem, self.requirements.users, resolved.evidence)
+            .map_err(|unfit| format!("it does not meet the requirements: {}", unfit.reason))?;
+        let sized = sized.at_full_load(&problem);
         Ok(of_sized(build, &serving(resolved, &problem, &sized, (*kept, lot)), &self.requirements))
     }
 

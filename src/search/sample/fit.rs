@@ -10,7 +10,10 @@ use crate::spec::role::Role;
 
 /// Whether `candidate` is valid, independent of latencies.
 pub fn runs(problem: &Problem, candidate: &Candidate) -> bool {
-    legal(problem, candidate) && placed(problem, candidate) && held(problem, candidate)
+    problem.space.has(candidate)
+        && legal(problem, candidate)
+        && placed(problem, candidate)
+        && held(problem, candidate)
 }
 
 /// Every plan is legal, every layer is in one stage, and both prefill and decode have a pool.

@@ -168,8 +168,7 @@ impl<'q> SizingCandidates<'q> {
                 }
                 Err((reason, in_time)) => {
                     meets_tpot |= in_time;
-                    let Infeasible::LimitMissed { value, limit, .. } = reason else { continue };
-                    let miss = value / limit;
+                    let Some(miss) = reason.filled() else { continue };
                     if nearest.as_ref().is_none_or(|(known, ..)| miss < *known) {
                         nearest = Some((miss, at, reason));
                     }

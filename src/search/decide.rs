@@ -1,0 +1,51 @@
+//! The decision between plans of measured kinds and better ones of kinds that were never measured.
+
+use super::error_ratios::ErrorRatios;
+use super::layouts::Layouts;
+use super::outcome::{EvaluatedCandidate, Outcome, Status};
+use super::point::{cost, cost_of};
+use super::problem::Problem;
+use super::run::{Control, run_with};
+use crate::spec::evidence::EvidenceRule;
+
+/// The result of a search under a rule.
+pub struct Decision {
+    /// The problem whose plans were searched.
+    pub problem: Problem,
+    pub outcome: Outcome,
+    /// The best plan of all, where it is of a kind without measurement and another one is preferred.
+    pub untried: Option<EvaluatedCandidate>,
+}
+
+/// Solves a problem. The best plan of all is preferred where its kind was measured, or where it is better than every plan
+/// of a measured kind even at the worse end of its interval.
+pub fn decide(problem: Problem, layouts: &Layouts, rule: EvidenceRule, control: &Control) -> Decision {
+    let outcome = run_with(&problem, layouts, control);
+    let Some(best) = outcome
+        .best
+        .clone()
+        .filter(|best| rule == EvidenceRule::Measured && problem.space.rows_of(&best.candidate) == 0)
+    else {
+        return Decision { problem, outcome, untried: None };
+    };
+    let measured = problem.clone().with_measured_only(true);
+    let found = run_with(&measured, layouts, control);
+    let stopped = found.status == Status::Feasible && outcome.status == Status::Optimal;
+    let inside = found.best.as_ref().is_some_and(|found| is_inside(&problem, found, &best));
+    match inside && !stopped {
+        true => Decision { problem: measured, outcome: found, untried: Some(best) },
+        false => Decision { problem, outcome, untried: None },
+    }
+}
+
+/// Whether `found` is no worse in the first objective term than the worse end of the interval of `best`.
+fn is_inside(problem: &Problem, found: &EvaluatedCandidate, best: &EvaluatedCandidate) -> bool {
+    let Some(term) = problem.objective.first() else { return true };
+    let candidate = &best.candidate;
+    let formats = &problem.formats[candidate.formats];
+    let Some(interval) = formats.interval(candidate.is_disaggregated(), candidate.requests_per_rank()) else {
+        return true;
+    };
+    let worst = ErrorRatios::worse_end(interval).metric(&best.point, term.metric);
+    cost(&found.point, term.metric, term.direction) <= cost_of(worst, term.direction)
+}
