@@ -3,6 +3,7 @@
 
 mod answers;
 mod commands;
+mod evidence;
 mod flags;
 mod intervals;
 mod names;

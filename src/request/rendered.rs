@@ -178,7 +178,7 @@ impl LatencyFit {
         };
         format!(
             "{} rows of {}; {} unknowns\n{beyond}{kept}\n{}\nAbsolute errors in %: median and p90. Choices under a TPOT \
-             SLO: the share in % that meets\nthe SLO as measured, and the median throughput regret in %. In 80 %: the \
+             SLO: the share in % that meets\nthe SLO as measured, and the mean throughput regret in %. In 80 %: the \
              share of rows between p10 and\np90 of the other held-out groups.\n",
             self.rows,
             self.runtimes.join(", "),

@@ -1,11 +1,11 @@
 //! Faults of JSON in plain words: found and expected, without the terms of its reader.
 
-use serde::de::DeserializeOwned;
+use serde::de::{Deserialize, DeserializeOwned};
 use serde_json::Value;
 
 use super::error::Error;
-use super::json_objects::Objects;
 use super::text::suggest;
+use super::value_reader::{ValueFault, from_value};
 
 /// The meaning of a message of the reader.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,16 +73,14 @@ const PART: &str = "an object";
 
 /// Parses a text without duplicate keys.
 pub fn read<T: DeserializeOwned>(text: &str, what: &str) -> Result<T, Error> {
+    let value = parsed(text, what)?;
+    from_value(&value).map_err(|fault| of_data(fault, what, text))
+}
+
+/// The one value of a text.
+fn parsed(text: &str, what: &str) -> Result<Value, Error> {
     let mut reader = serde_json::Deserializer::from_str(text);
-    let value =
-        serde_path_to_error::deserialize(Objects(&mut reader)).map_err(|fault| match syntax(text, what) {
-            Some(broken) => broken,
-            // The values are read again: the text alone says of some only that they are wrong.
-            None => match serde_path_to_error::deserialize::<_, T>(Objects(&parsed(text))) {
-                Ok(_) => of_data(fault, what, text),
-                Err(again) => of_data(again, what, text),
-            },
-        })?;
+    let value = Value::deserialize(&mut reader).map_err(|fault| syntax(&fault, text, what))?;
     reader.end().map_err(|fault| {
         let fix = "keep one JSON object per file";
         Error::new("", format!("text after the end: {fault}"), what.to_string(), fix)
@@ -90,20 +88,11 @@ pub fn read<T: DeserializeOwned>(text: &str, what: &str) -> Result<T, Error> {
     Ok(value)
 }
 
-fn parsed(text: &str) -> Value {
-    let mut reader = serde_json::Deserializer::from_str(text).into_iter::<Value>();
-    reader.next().and_then(Result::ok).unwrap_or_default()
-}
-
 /// The fault of a text that is not JSON.
-fn syntax(text: &str, what: &str) -> Option<Error> {
-    let mut reader = serde_json::Deserializer::from_str(text).into_iter::<Value>();
-    let fault = match reader.next() {
-        Some(Ok(_)) => return None,
-        Some(Err(fault)) => fault.to_string(),
-        None => "no text at line 1 column 0".to_owned(),
-    };
-    Some(match fault.strip_prefix("recursion limit exceeded") {
+fn syntax(fault: &serde_json::Error, text: &str, what: &str) -> Error {
+    let fault =
+        if text.trim().is_empty() { "no text at line 1 column 0".to_owned() } else { fault.to_string() };
+    match fault.strip_prefix("recursion limit exceeded") {
         Some(place) => {
             let found = format!("JSON that nests too deep{place}");
             Error::new("", found, format!("{what} that nests at most 127 levels deep"), "nest it less")
@@ -114,16 +103,14 @@ fn syntax(text: &str, what: &str) -> Option<Error> {
             format!("{what} as a JSON object"),
             "correct the syntax at that line and column",
         ),
-    })
+    }
 }
 
 /// The fault of a value at a path.
-fn of_data(fault: serde_path_to_error::Error<serde_json::Error>, what: &str, text: &str) -> Error {
-    let key = fault.path().to_string();
-    let key = if key == "." { String::new() } else { key };
+fn of_data(ValueFault { path: key, message }: ValueFault, what: &str, text: &str) -> Error {
     // Within the value a struct is one of its parts.
     let part = if key.is_empty() { what } else { PART };
-    let plain = plain(&fault.into_inner().to_string(), part);
+    let plain = plain(&message, part);
     let noun = what.split_once(' ').map_or(what, |(_, noun)| noun);
     let list = format!("mantile-opt schema {noun}");
     let fix = match &plain.unknown {

@@ -143,6 +143,18 @@ pub struct MeasuredAt {
     pub requests: [u64; 2],
 }
 
+/// Choices under a TPOT SLO that must be met with stated odds.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ChoicesAtOdds {
+    /// The odds.
+    pub odds: f64,
+    /// Share of the choices that meets the SLO as measured.
+    pub limit_met: f64,
+    /// Mean throughput regret of these; null where none does.
+    pub regret: Option<f64>,
+}
+
 /// Held-out prediction errors of a fit.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -163,12 +175,11 @@ pub struct LeftOut {
     pub choices: Option<usize>,
     /// Share of these choices that meets the SLO as measured.
     pub limit_met: Option<f64>,
-    /// Median throughput regret against the best measured configuration.
+    /// Mean throughput regret against the best measured configuration.
     pub regret: Option<f64>,
-    /// Share that meets the SLO when the p90 prediction must meet it.
-    pub limit_met_p90: Option<f64>,
-    /// Median throughput regret of these.
-    pub regret_p90: Option<f64>,
+    /// The same where the SLO must be met with stated odds, by the errors of the other held-out groups.
+    #[serde(default)]
+    pub at_odds: Vec<ChoicesAtOdds>,
 }
 
 #[derive(Clone, Debug)]

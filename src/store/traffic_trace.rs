@@ -17,7 +17,7 @@ use serde_json::Value;
 use crate::spec::error::Error;
 use crate::spec::fleet::TracedRequest;
 use crate::spec::json_fault::plain;
-use crate::spec::json_objects::Objects;
+use crate::spec::value_reader::from_value;
 
 const EXPECTED: &str =
     "the columns arrival, isl and osl, or a trace of Azure, BurstGPT, Mooncake or vLLM bench";
@@ -138,8 +138,7 @@ fn of_json(text: &str) -> Result<Vec<TracedRequest>, Error> {
 }
 
 pub(super) fn json<T: DeserializeOwned>(value: Value, line: u64) -> Result<T, Error> {
-    T::deserialize(Objects(value))
-        .map_err(|fault| at_line(line, plain(&fault.to_string(), "a request").found, EXPECTED))
+    from_value(&value).map_err(|fault| at_line(line, plain(&fault.message, "a request").found, EXPECTED))
 }
 
 fn mooncake(line: u64, text: &str) -> Result<TracedRequest, Error> {

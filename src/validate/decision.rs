@@ -3,8 +3,6 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::score::quantile;
-
 /// TPOT SLOs under which choices are made, in milliseconds.
 pub const LIMITS_MS: [f64; 3] = [15.0, 25.0, 40.0];
 
@@ -47,7 +45,7 @@ pub struct Decision {
     pub choices: usize,
     /// Share of the choices that meet the SLO as measured.
     pub slo_met: f64,
-    /// Median regret in throughput of the choices that meet the SLO, against the best measured configuration; null
+    /// Mean regret in throughput of the choices that meet the SLO, against the best measured configuration; null
     /// where none does.
     pub regret: Option<f64>,
 }
@@ -61,14 +59,14 @@ pub fn decision(groups: &[Vec<DecisionOption>]) -> Option<Decision> {
     let spearman = groups.iter().map(|group| correlation(group)).sum::<f64>() / groups.len() as f64;
     let chosen: Vec<_> =
         groups.iter().flat_map(|group| LIMITS_MS.iter().filter_map(|limit| choose(group, *limit))).collect();
-    let mut regrets: Vec<f64> = chosen.iter().filter(|(met, _)| *met).map(|(_, regret)| *regret).collect();
+    let regrets: Vec<f64> = chosen.iter().filter(|(met, _)| *met).map(|(_, regret)| *regret).collect();
     let met = regrets.len() as f64 / chosen.len().max(1) as f64;
     Some(Decision {
         groups: groups.len(),
         spearman,
         choices: chosen.len(),
         slo_met: met,
-        regret: (!regrets.is_empty()).then(|| quantile(&mut regrets, 0.5)),
+        regret: (!regrets.is_empty()).then(|| regrets.iter().sum::<f64>() / regrets.len() as f64),
     })
 }
 

@@ -11,6 +11,7 @@ use crate::report::proof::StoppedBy;
 use crate::report::result::{EstimateResult, Feasibility, OptimizeResult, ReportedDeployment};
 use crate::report::table::grouped;
 use crate::search::outcome::Status;
+use crate::spec::percentile::Confidence;
 use crate::spec::role::Role;
 
 /// The pools of a deployment: prefill workers first, aggregated replicas last.
@@ -64,8 +65,13 @@ pub fn problem(inputs: &ReportInputs) -> String {
         let tokens = count(found.tokens, "token");
         format!("; {} drafts {tokens}, acceptance {}", found.draft, percent(found.acceptance))
     });
-    let risk = inputs.risk.words();
     let limits = super::metrics::limits(&inputs.limits);
+    let risk = match inputs.risk {
+        Confidence::Odds(level) if !limits.is_empty() => {
+            format!(" with odds ≥ {}", percent(level.probability()))
+        }
+        _ => String::new(),
+    };
     let limits = if limits.is_empty() { "no latency SLO".to_string() } else { limits.join(", ") };
     format!(
         "{model} on {hardware}, {}; {workload}: {} tokens in{cached}{images}, {} out{flow}{speculation}; {limits}{risk}; objective {}",

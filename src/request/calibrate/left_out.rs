@@ -8,7 +8,8 @@ use crate::calibrate::cross::HoldoutGroup;
 use crate::calibrate::profile::rounded;
 use crate::calibrate::staged::StagedFit;
 use crate::report::residuals::{Strip, residuals};
-use crate::spec::nearness::{Interval, LeftOut, Nearness};
+use crate::spec::nearness::{ChoicesAtOdds, Interval, LeftOut, Nearness};
+use crate::spec::odds::{ErrorCurve, deviations};
 
 /// Nearness of a problem, by the kind of the held-out group.
 const NEARNESS: [(Nearness, HoldoutGroup); 7] = [
@@ -20,6 +21,9 @@ const NEARNESS: [(Nearness, HoldoutGroup); 7] = [
     (Nearness::Vendor, HoldoutGroup::Device),
     (Nearness::Nothing, HoldoutGroup::Vendor),
 ];
+
+/// Odds of meeting an SLO at which choices are judged.
+const LEVELS: [f64; 7] = [0.5, 0.6, 0.7, 0.75, 0.8, 0.9, 0.95];
 
 /// Held-out predictions of rows.
 pub(super) struct HoldoutPredictions {
@@ -107,14 +111,30 @@ impl HoldoutPredictions {
     pub(super) fn errors(&self, samples: &[&CalibrationSample]) -> LeftOut {
         let ratios = [tpot as fn(&CalibrationSample, &PredictedTimes) -> _, ttft]
             .map(|of| ratios(samples, &self.predictions, of));
-        let late = self.intervals(&ratios[0]);
-        let limited: Vec<f64> = (self.predictions.iter().zip(&self.keys))
-            .map(|(times, key)| times.tpot * late.get(&**key).map_or(f64::INFINITY, |ends| ends[2]))
-            .collect();
-        let careful = choices(samples, &self.predictions, &limited);
+        let at_odds = self.at_odds(samples, &self.intervals(&ratios[0]));
         let errors = errors(self.holdout.name(), samples, &self.predictions);
         let [tpot_covered, ttft_covered] = ratios.map(|ratios| self.covered(&ratios));
-        LeftOut { tpot_covered, ttft_covered, ..left_out(&errors) }.careful(careful)
+        LeftOut {
+            tpot_covered: tpot_covered.map(rounded),
+            ttft_covered: ttft_covered.map(rounded),
+            at_odds,
+            ..left_out(&errors)
+        }
+    }
+
+    /// Choices at each level of the odds; `late` has the TPOT errors of the other groups. As in an answer, the median of
+    /// these is the prediction.
+    fn at_odds(&self, samples: &[&CalibrationSample], late: &BTreeMap<&str, [f64; 3]>) -> Vec<ChoicesAtOdds> {
+        let at = |odds: f64| {
+            let error = deviations(odds);
+            let end = |ends: &[f64; 3]| ErrorCurve::new([ends[0].min(1.0), 1.0, ends[2].max(1.0)]).at(error);
+            let limited: Vec<f64> = (self.predictions.iter().zip(&self.keys))
+                .map(|(times, key)| times.tpot * late.get(&**key).map_or(f64::INFINITY, end))
+                .collect();
+            let found = choices(samples, &self.predictions, &limited)?;
+            Some(ChoicesAtOdds { odds, limit_met: rounded(found.slo_met), regret: found.regret.map(rounded) })
+        };
+        LEVELS.into_iter().filter_map(at).collect()
     }
 }
 
@@ -132,20 +152,7 @@ pub(super) fn left_out(errors: &Errors) -> LeftOut {
         choices: errors.decision.map(|found| found.choices),
         limit_met: errors.decision.map(|found| rounded(found.slo_met)),
         regret: errors.decision.and_then(|found| found.regret).map(rounded),
-        limit_met_p90: None,
-        regret_p90: None,
-    }
-}
-
-impl LeftOut {
-    fn careful(self, found: Option<crate::validate::decision::Decision>) -> LeftOut {
-        LeftOut {
-            tpot_covered: self.tpot_covered.map(rounded),
-            ttft_covered: self.ttft_covered.map(rounded),
-            limit_met_p90: found.map(|found| rounded(found.slo_met)),
-            regret_p90: found.and_then(|found| found.regret).map(rounded),
-            ..self
-        }
+        at_odds: vec![],
     }
 }
 

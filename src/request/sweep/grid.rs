@@ -2,16 +2,15 @@
 
 use std::fmt::{self, Write};
 
-use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::request::simulate::SimulatedTraffic;
 use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
 use crate::spec::json_fault::{PlainFault, plain};
-use crate::spec::json_objects::Objects;
 use crate::spec::limits::POINTS;
 use crate::spec::scenario::Scenario;
+use crate::spec::value_reader::from_value;
 use crate::spec::vary::{VariedKey, path, put};
 
 /// Keys that exclude each other: a varied one replaces the other.
@@ -154,8 +153,8 @@ impl SweepGrid {
 }
 
 fn read(scenario: Value) -> Result<Scenario, Error> {
-    Scenario::deserialize(Objects(scenario)).map_err(|fault| {
-        let PlainFault { found, expected, .. } = plain(&fault.to_string(), "a scenario");
+    from_value::<Scenario>(&scenario).map_err(|fault| {
+        let PlainFault { found, expected, .. } = plain(&fault.message, "a scenario");
         let expected = expected.unwrap_or_else(|| "a scenario".to_owned());
         Error::new("vary", found, expected, "correct the values of the varied keys")
     })

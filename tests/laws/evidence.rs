@@ -1,0 +1,108 @@
+//! Laws of the decision: which plan is the answer, by its odds and by the measurements of its kind.
+
+use mantile::report::result::{OptimizeResult, ReportedDeployment};
+use mantile::request::UNCONTROLLED;
+use mantile::request::optimize::{OptimizeRequest, optimize};
+use mantile::spec::evidence::EvidenceRule;
+use mantile::spec::objective::{Direction, Metric};
+use mantile::spec::percentile::{Confidence, OddsLevel};
+use mantile::spec::scenario::Scenario;
+use mantile::store::catalog::Catalog;
+
+use super::optimality::{DEVICES, drawn, spelled};
+use crate::draw::cases;
+
+fn answer(catalog: &Catalog, scenario: &Scenario, evidence: EvidenceRule) -> Option<OptimizeResult> {
+    let scenario = Scenario { evidence: Some(evidence), ..scenario.clone() };
+    optimize(catalog, &OptimizeRequest { scenario, ..OptimizeRequest::default() }, &UNCONTROLLED).ok()
+}
+
+fn rows(found: &ReportedDeployment) -> u64 {
+    found.evidence.map_or(0, |evidence| evidence.rows)
+}
+
+/// The worse end of an interval; the value itself where the metric has none.
+fn worse_end(found: &ReportedDeployment, metric: Metric, direction: Direction) -> Option<f64> {
+    let ends = found.intervals.as_ref().and_then(|known| known.get(metric));
+    let end = ends.map(|ends| if direction == Direction::Minimize { ends.p90 } else { ends.p10 });
+    end.or(found.figure(metric))
+}
+
+/// No headline without evidence inside whose interval an evidenced plan lies; and without such a choice, the best of all.
+#[test]
+fn an_unmeasured_kind_is_the_answer_only_where_no_measured_one_is_near() {
+    let catalog = Catalog::default();
+    let mut random = fastrand::Rng::with_seed(37);
+    let (cases, mut tried, mut preferred) = (cases(20), 0, 0);
+    while tried < cases {
+        let device = DEVICES[random.usize(0..DEVICES.len())];
+        let scenario = drawn(&mut random, &format!("{}x{device}", random.u64(1..=8)));
+        let scenario = Scenario { rate: None, percentile: None, ..scenario };
+        let [measured, any] =
+            [EvidenceRule::Measured, EvidenceRule::Any].map(|rule| answer(&catalog, &scenario, rule));
+        let (Some(measured), Some(any)) = (measured, any) else { continue };
+        tried += 1;
+        let said = spelled(&scenario);
+        let Some(best) = &any.best else {
+            assert!(measured.best.is_none(), "{said}");
+            continue;
+        };
+        let chosen =
+            measured.best.as_ref().unwrap_or_else(|| panic!("{said}: {} is feasible", best.notation));
+        let Some(untried) = &measured.untried else {
+            assert_eq!(chosen.notation, best.notation, "{said}");
+            assert!(!measured.proof.space.measured_kinds_only, "{said}");
+            continue;
+        };
+        preferred += 1;
+        assert_eq!(untried.deployment.notation, best.notation, "{said}");
+        assert!(rows(best) == 0 && rows(chosen) > 0, "{said}");
+        assert!(measured.front.iter().chain(&measured.alternatives).all(|row| rows(row) > 0), "{said}");
+        let aim = measured.question.optimize[0];
+        let (value, end) = (chosen.figure(aim.metric), worse_end(best, aim.metric, aim.direction));
+        if let (Some(value), Some(end)) = (value, end) {
+            let slack = 1e-9 * end.abs();
+            let inside = match aim.direction {
+                Direction::Minimize => value <= end + slack,
+                Direction::Maximize => value >= end - slack,
+            };
+            assert!(inside, "{said}: {value} is beyond {end}");
+        }
+    }
+    assert!(preferred > 0, "no question had a plan of an unmeasured kind");
+}
+
+/// The odds of the answer are those that were required, and higher ones never give a better plan.
+#[test]
+fn required_odds_are_met_and_cost_something() {
+    let catalog = Catalog::default();
+    let mut random = fastrand::Rng::with_seed(38);
+    let (cases, mut tried) = (cases(8), 0);
+    while tried < cases {
+        let device = DEVICES[random.usize(0..DEVICES.len())];
+        let scenario = drawn(&mut random, &format!("{}x{device}", random.u64(1..=8)));
+        let mut best: Option<f64> = None;
+        let said = spelled(&scenario);
+        for level in [0.9, 0.75, 0.6] {
+            let odds = OddsLevel::of(level).unwrap();
+            let scenario = Scenario { risk: Some(Confidence::Odds(odds)), ..scenario.clone() };
+            let Some(found) = answer(&catalog, &scenario, EvidenceRule::Any) else { continue };
+            let aim = found.question.optimize[0];
+            let Some(chosen) = &found.best else {
+                assert_eq!(best, None, "{said}: odds of {level} are easier to meet than higher ones");
+                continue;
+            };
+            tried += 1;
+            let met = chosen.slo_odds.map_or(1.0, |odds| odds.all);
+            assert!(met >= level - 1e-9, "{said}: {met} at {level}");
+            let value = chosen.figure(aim.metric).map(|value| match aim.direction {
+                Direction::Minimize => -value,
+                Direction::Maximize => value,
+            });
+            if let Some((value, known)) = value.zip(best) {
+                assert!(value >= known - 1e-9 * known.abs(), "{said}: {value} at {level}, {known} above");
+            }
+            best = value.or(best);
+        }
+    }
+}
