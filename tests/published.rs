@@ -5,9 +5,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use mantile::request::UNCONTROLLED;
 use mantile::request::calibrate::beyond_kernels::beyond_kernels;
 use mantile::request::validate::predict::{ProfileFit, predict, ready, runtime};
-use mantile::request::validate::table::rows as table_rows;
+use mantile::request::validate::table::{MeasuredTable, rows as table_rows};
+use mantile::request::validate::{ValidateReport, ValidateRequest, validate};
+use mantile::spec::evidence::MeasuredKind;
 use mantile::spec::nearness::Interval;
 use mantile::spec::runtime::Runtime;
 use mantile::store::catalog::Catalog;
@@ -33,6 +36,45 @@ fn rows(file: &str, wanted: fn(&MeasuredRow) -> bool) -> Option<Vec<ScoredRow>> 
     let mut rows = table_rows(&std::fs::read_to_string(file).unwrap()).unwrap();
     rows.retain(wanted);
     Some(predict(&Catalog::default(), rows))
+}
+
+/// The tables whose kinds of deployments are in `hardware/measured/kinds.json`.
+const TABLES: [&str; 7] =
+    ["serving", "singlestream", "offline", "open_loop", "open_loop2", "prefix", "speculative"];
+
+fn kinds(tables: Vec<MeasuredTable>) -> Vec<MeasuredKind> {
+    let request = ValidateRequest { tables, kinds: true, ..ValidateRequest::default() };
+    match validate(&Catalog::default(), &request, &UNCONTROLLED).unwrap() {
+        ValidateReport::Kinds(kinds) => kinds,
+        _ => panic!("kinds were requested"),
+    }
+}
+
+/// The shipped kinds are those of the whole tables; each kind of the samples of these is among them.
+#[test]
+fn measured_kinds_are_those_of_the_tables() {
+    let shipped: Vec<MeasuredKind> =
+        serde_json::from_str(&fs::read_to_string("hardware/measured/kinds.json").unwrap()).unwrap();
+    let samples = ["rates", "serving", "singlestream"].map(|name| format!("hardware/measured/{name}.csv"));
+    let read = |name: String| MeasuredTable { csv: fs::read_to_string(&name).unwrap(), name };
+    for found in kinds(samples.map(read).into()) {
+        let same = |known: &&MeasuredKind| {
+            let used = |one: &MeasuredKind| one.largest().map(|degree| degree > 1);
+            let of =
+                |one: &MeasuredKind| (one.runtime.clone(), one.vendor.clone(), one.class.clone(), one.role);
+            let flags = |one: &MeasuredKind| (one.experts, one.drafts, used(one));
+            of(known) == of(&found) && flags(known) == flags(&found)
+        };
+        let known = shipped.iter().find(same).unwrap_or_else(|| panic!("{found:?} is missing"));
+        let larger = found.largest().into_iter().zip(known.largest()).any(|(own, most)| own > most);
+        assert!(known.rows >= found.rows && !larger, "{found:?} against {known:?}");
+    }
+    let whole = TABLES.map(|name| format!("../shared/validation/{name}.csv"));
+    if !Path::new(&whole[0]).exists() {
+        assert!(std::env::var("CI").is_err(), "{} is missing in CI", whole[0]);
+        return eprintln!("SKIPPED: {} is not there, so the kinds were not counted again", whole[0]);
+    }
+    assert_eq!(kinds(whole.map(read).into()), shipped);
 }
 
 fn errors(found: &Validation) -> (f64, f64) {

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::number::{digits, format_metric, percent};
+use super::number::{count, digits, format_metric, percent};
 use super::result::ReportedDeployment;
 use crate::search::candidate::Candidate;
 use crate::search::problem::Problem;
@@ -35,8 +35,7 @@ impl PlanEvidence {
         };
         match self.rows {
             0 => "no measured run of this kind of plan".to_owned(),
-            1 => format!("1 measured run of this kind of plan {place}"),
-            rows => format!("{} measured runs of this kind of plan {place}", digits(rows as f64)),
+            rows => format!("{} of this kind of plan {place}", count(rows, "measured run")),
         }
     }
 }

@@ -36,7 +36,8 @@ fn an_unmeasured_kind_is_the_answer_only_where_no_measured_one_is_near() {
     let (cases, mut tried, mut preferred) = (cases(20), 0, 0);
     while tried < cases {
         let device = DEVICES[random.usize(0..DEVICES.len())];
-        let scenario = drawn(&mut random, &format!("{}x{device}", random.u64(1..=8)));
+        let hardware = format!("{}x{device}", random.u64(1..=8));
+        let scenario = drawn(&mut random, &hardware);
         let scenario = Scenario { rate: None, percentile: None, ..scenario };
         let [measured, any] =
             [EvidenceRule::Measured, EvidenceRule::Any].map(|rule| answer(&catalog, &scenario, rule));
@@ -80,7 +81,8 @@ fn required_odds_are_met_and_cost_something() {
     let (cases, mut tried) = (cases(8), 0);
     while tried < cases {
         let device = DEVICES[random.usize(0..DEVICES.len())];
-        let scenario = drawn(&mut random, &format!("{}x{device}", random.u64(1..=8)));
+        let hardware = format!("{}x{device}", random.u64(1..=8));
+        let scenario = drawn(&mut random, &hardware);
         let mut best: Option<f64> = None;
         let said = spelled(&scenario);
         for level in [0.9, 0.75, 0.6] {

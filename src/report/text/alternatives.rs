@@ -109,6 +109,9 @@ pub fn ratio(answer: &OptimizeResult, best: &ReportedDeployment) -> String {
         (SplitAdvice::DoNotSplit, Some(split), _) => {
             format!("Aggregated. Disaggregated: {}", disaggregated(split))
         }
+        (SplitAdvice::DoNotSplit, None, _) if answer.proof.space.measured_kinds_only => {
+            "Aggregated: no disaggregated plan of a measured kind meets the SLOs".to_string()
+        }
         (SplitAdvice::DoNotSplit, None, _) => "Aggregated: no disaggregated plan meets the SLO".to_string(),
         (SplitAdvice::SplitWithBoth, Some((plan, value)), each) => {
             let each = each.map_or_else(String::new, |each| format!("; {each}"));
