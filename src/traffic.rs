@@ -19,6 +19,7 @@ pub mod llamacpp;
 pub mod number_map;
 pub mod operation;
 pub mod outcome;
+pub mod prefix_pool;
 pub mod radix_tree;
 pub mod replica;
 pub mod replica_state;

@@ -12,11 +12,11 @@ use std::collections::VecDeque;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::block_pool::{BlockId, BlockPool};
 use super::cache_tier::CacheTiers;
 use super::content::{BlockChain, BlockIdentities};
 use super::draft::{DraftSettings, places_beyond, proposed, tokens_of_step};
 use super::engine::{EngineEvent, EngineRequest, Note, SchedulerEngine, most_steps, placed};
+use super::prefix_pool::{GivenBack, NamedId, PrefixPool};
 use super::step_load::{PromptChunk, StepLoad};
 use loading::{VllmLoad, VllmStart};
 
@@ -56,7 +56,9 @@ struct VllmRequest {
     /// Tokens in the cache.
     computed: u32,
     generated: u32,
-    blocks: Vec<BlockId>,
+    /// Its blocks that prompts find, in which its tokens begin, and the number of all of them.
+    named: Vec<NamedId>,
+    blocks: u32,
     /// Tokens that these hold.
     held: u32,
     /// Its whole blocks that keep their tokens, and how many tokens make the next one whole.
@@ -95,6 +97,12 @@ impl VllmRequest {
         self.whole_at = if keeps { self.held.saturating_add(size) } else { u32::MAX };
     }
 
+    /// The blocks that it gives back.
+    fn given_back(&self) -> GivenBack<'_> {
+        let own = self.kept - self.chained;
+        GivenBack { named: &self.named, own, bare: self.blocks - self.named.len() as u32 - own }
+    }
+
     /// Whether its next token is the next of its output.
     fn decodes(&self) -> bool {
         self.generated > 0 && self.computed + 1 == self.known()
@@ -107,7 +115,7 @@ type VllmSlot = usize;
 /// The requests of one attention rank.
 pub struct VllmEngine {
     settings: VllmSettings,
-    pool: BlockPool,
+    pool: PrefixPool,
     live: Vec<Option<VllmRequest>>,
     vacant: Vec<VllmSlot>,
     waiting: VecDeque<VllmSlot>,
@@ -140,7 +148,7 @@ impl VllmEngine {
     /// An engine without requests.
     pub fn new(settings: VllmSettings) -> VllmEngine {
         VllmEngine {
-            pool: BlockPool::new(settings.blocks),
+            pool: PrefixPool::new(settings.blocks),
             settings,
             live: vec![],
             vacant: vec![],
@@ -238,15 +246,15 @@ impl VllmEngine {
     fn preempt(&mut self, victim: VllmSlot, note: Note<'_>) {
         self.share_own(victim);
         self.write_output(victim);
-        let live = self.at_mut(victim);
+        let Some(live) = self.live[victim].as_mut() else { return };
+        self.pool.release(live.given_back());
+        live.named.clear();
         // The cache that another worker sent is lost too.
         (live.computed, live.request.received) = (0, 0);
         (live.chain, live.chained, live.kept, live.held) = (BlockChain::default(), 0, 0, 0);
-        live.written = 0;
-        let (id, blocks) = (live.request.id, std::mem::take(&mut live.blocks));
-        self.pool.release(&blocks);
+        (live.blocks, live.written) = (0, 0);
         self.waiting.push_front(victim);
-        note(id, EngineEvent::Preempted);
+        note(live.request.id, EngineEvent::Preempted);
     }
 
     /// Gives a request blocks for `tokens` tokens; false where too few are free.
@@ -256,12 +264,13 @@ impl VllmEngine {
         if tokens <= live.held {
             return true;
         }
-        let lacking = tokens.div_ceil(size) - live.blocks.len() as u32;
+        let lacking = tokens.div_ceil(size) - live.blocks;
         if lacking > self.pool.free() {
             return false;
         }
-        live.blocks.extend((0..lacking).map_while(|_| self.pool.take()));
-        live.held = (live.blocks.len() as u32).saturating_mul(size);
+        self.pool.take(lacking);
+        live.blocks += lacking;
+        live.held = live.blocks.saturating_mul(size);
         true
     }
 
@@ -280,18 +289,17 @@ impl VllmEngine {
     fn publish(&mut self, slot: VllmSlot, tokens: u32) {
         let size = self.settings.block_tokens;
         let Some(live) = self.live[slot].as_mut().filter(|live| tokens >= live.whole_at) else { return };
-        let whole = (tokens / size).min(live.blocks.len() as u32);
-        while live.kept < whole {
-            let block = live.blocks[live.kept as usize];
-            if live.whole_at > live.request.shared {
-                self.pool.keep_own(block);
-            } else {
-                let Some(content) = live.chain.next(&live.request.runs, size) else { break };
-                self.pool.keep(block, content);
-                live.chained += 1;
-            }
+        let whole = (tokens / size).min(live.blocks);
+        while live.kept < whole && live.whole_at <= live.request.shared {
+            let Some(content) = live.chain.next(&live.request.runs, size) else { return };
+            live.named.push(self.pool.keep(content));
+            live.chained += 1;
             live.kept += 1;
             live.whole_at = live.whole_at.saturating_add(size);
+        }
+        if live.kept < whole {
+            live.kept = whole;
+            live.whole_at = whole.saturating_add(1).saturating_mul(size);
         }
     }
 
@@ -301,7 +309,7 @@ impl VllmEngine {
         let Some(live) = self.live[slot].as_mut() else { return };
         while live.chained < live.kept {
             let Some(content) = live.chain.next(&live.request.runs, size) else { break };
-            self.pool.keep(live.blocks[live.chained as usize], content);
+            live.named.push(self.pool.keep(content));
             live.chained += 1;
         }
     }
@@ -346,7 +354,7 @@ impl VllmEngine {
     }
 
     /// The cached blocks that a request with `known` tokens begins with; its last token is computed in any case.
-    fn hits(&self, request: &EngineRequest, known: u32) -> impl Iterator<Item = BlockId> {
+    fn hits(&self, request: &EngineRequest, known: u32) -> impl Iterator<Item = NamedId> {
         let size = self.settings.block_tokens;
         let most = if self.settings.prefix_caching { (known - 1) / size } else { 0 };
         let mut chain = BlockChain::default();
@@ -356,26 +364,26 @@ impl VllmEngine {
     }
 
     /// Blocks that stay as they are when a request gets others than `hits`: those of them that are free, and a reserve.
-    fn kept(&self, hits: &[BlockId]) -> u32 {
+    fn kept(&self, hits: &[NamedId]) -> u32 {
         let reserved = if self.running.is_empty() { 0 } else { self.settings.reserved_blocks };
         hits.iter().filter(|block| self.pool.is_free(**block)).count() as u32 + reserved
     }
 
     /// Gives a waiting request the blocks `hits` and others for `tokens` tokens; false where too few are free.
-    fn place(&mut self, slot: VllmSlot, hits: &[BlockId], tokens: u32) -> bool {
+    fn place(&mut self, slot: VllmSlot, hits: &[NamedId], tokens: u32) -> bool {
         let size = self.settings.block_tokens;
         let live = self.at(slot);
         let held = if self.settings.whole_prompt_fits { live.known() } else { tokens };
         // One has blocks already that tiers had.
-        let has = (hits.len() + live.blocks.len()) as u32;
+        let has = hits.len() as u32 + live.blocks;
         if held.div_ceil(size) - has + self.kept(hits) > self.pool.free() {
             return false;
         }
         hits.iter().for_each(|block| self.pool.share(*block));
         let keeps = self.settings.prefix_caching;
         let live = self.at_mut(slot);
-        live.blocks.reserve(tokens.div_ceil(size) as usize + 1);
-        live.blocks.extend_from_slice(hits);
+        live.named.extend_from_slice(hits);
+        live.blocks += hits.len() as u32;
         for _ in 0..hits.len() {
             live.chain.next(&live.request.runs, size);
         }
@@ -446,7 +454,8 @@ impl SchedulerEngine for VllmEngine {
             request,
             computed: 0,
             generated: 0,
-            blocks: vec![],
+            named: vec![],
+            blocks: 0,
             held: 0,
             kept: 0,
             whole_at: u32::MAX,
@@ -471,7 +480,7 @@ impl SchedulerEngine for VllmEngine {
         self.running.retain(|other| *other != slot);
         self.waiting.retain(|other| *other != slot);
         self.scheduled.retain(|(other, _)| *other != slot);
-        self.pool.release(&one.blocks);
+        self.pool.release(one.given_back());
         self.vacant.push(slot);
         self.settled = false;
         Some(one.generated)
@@ -516,7 +525,7 @@ impl SchedulerEngine for VllmEngine {
             self.publish(slot, self.at(slot).computed);
             self.write_output(slot);
             if let Some(live) = self.live[slot].take() {
-                self.pool.release(&live.blocks);
+                self.pool.release(live.given_back());
                 self.vacant.push(slot);
             }
         }
@@ -543,7 +552,7 @@ impl SchedulerEngine for VllmEngine {
         let needed = |steps: u32| -> u64 {
             let one = |slot: &VllmSlot| {
                 let live = self.at(*slot);
-                u64::from((live.computed + steps).div_ceil(size)) - live.blocks.len() as u64
+                u64::from((live.computed + steps).div_ceil(size) - live.blocks)
             };
             self.running.iter().map(one).sum()
         };
