@@ -6,6 +6,7 @@
 //! it admits waiting requests while tokens, slots and blocks suffice.
 
 mod loading;
+mod steady;
 
 use std::collections::VecDeque;
 
@@ -19,6 +20,7 @@ use super::engine::{EngineEvent, EngineRequest, Note, SchedulerEngine, most_step
 use super::prefix_pool::{GivenBack, NamedId, PrefixPool};
 use super::step_load::{PromptChunk, StepLoad};
 use loading::{VllmLoad, VllmStart};
+use steady::SteadyDecoders;
 
 /// The settings of vLLM's scheduler.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -76,6 +78,10 @@ struct VllmRequest {
     load: Option<VllmLoad>,
     /// Blocks that tiers got.
     written: u32,
+    /// Its number in the order of the running requests.
+    order: u64,
+    /// The tick since which it is steady, if it is.
+    since: Option<u64>,
 }
 
 impl VllmRequest {
@@ -120,14 +126,20 @@ pub struct VllmEngine {
     vacant: Vec<VllmSlot>,
     waiting: VecDeque<VllmSlot>,
     running: Vec<VllmSlot>,
-    /// The step that was scheduled: requests with their new tokens.
+    /// Those of them that decode, each with a token in every step.
+    steady: SteadyDecoders,
+    /// Those that are neither steady nor ended, in order.
+    others: Vec<VllmSlot>,
+    /// Requests that were admitted so far, again after preemptions.
+    admitted: u64,
+    /// The step that was scheduled, without the steady ones: requests with their new tokens.
     scheduled: Vec<(VllmSlot, u32)>,
     /// Its batch.
     load: StepLoad,
     /// Steps until the first of the requests that decode in it has ended.
     ends: u32,
     /// Requests whose last token was computed, and the scheduler does not know it.
-    ending: usize,
+    ending: Vec<VllmSlot>,
     /// How often the scheduler has heard of a step.
     heard: u64,
     /// Whether the step after it admits no waiting request, as long as nothing changes.
@@ -149,6 +161,9 @@ impl VllmEngine {
     pub fn new(settings: VllmSettings) -> VllmEngine {
         VllmEngine {
             pool: PrefixPool::new(settings.blocks),
+            steady: SteadyDecoders::new(settings.block_tokens),
+            others: vec![],
+            admitted: 0,
             settings,
             live: vec![],
             vacant: vec![],
@@ -157,7 +172,7 @@ impl VllmEngine {
             scheduled: vec![],
             load: StepLoad::default(),
             ends: u32::MAX,
-            ending: 0,
+            ending: vec![],
             heard: 0,
             settled: true,
             several: false,
@@ -184,10 +199,10 @@ impl VllmEngine {
 
     /// Serves running requests in order. Returns the budget that is left, and whether a request was preempted.
     fn schedule_running(&mut self, note: Note<'_>) -> (u32, bool) {
-        let (mut budget, mut preempted, mut place) = (self.settings.token_budget, false, 0);
+        let (mut budget, mut preempted, mut place) = (self.schedule_steady(), false, 0);
         let has_draft = self.settings.draft.is_some();
-        while place < self.running.len() && budget > 0 {
-            let slot = self.running[place];
+        while place < self.others.len() && budget > 0 {
+            let slot = self.others[place];
             let live = self.at(slot);
             if live.is_within_blocks() && !has_draft {
                 // Most requests of most steps.
@@ -195,7 +210,7 @@ impl VllmEngine {
                 (budget, place) = (budget - 1, place + 1);
                 continue;
             }
-            if live.ended || (self.defers && !live.decodes()) {
+            if self.defers && !live.decodes() {
                 place += 1;
                 continue;
             }
@@ -206,6 +221,7 @@ impl VllmEngine {
             let tokens = live.computed + new + proposes;
             while !self.grow(slot, tokens) {
                 let Some(victim) = self.running.pop() else { break };
+                self.others.pop_if(|last| *last == victim);
                 preempted = true;
                 self.preempt(victim, note);
                 if victim == slot {
@@ -344,7 +360,10 @@ impl VllmEngine {
             }
             self.waiting.remove(place);
             self.running.push(slot);
-            self.at_mut(slot).computed = cached;
+            self.others.push(slot);
+            self.admitted += 1;
+            let (order, live) = (self.admitted, self.at_mut(slot));
+            (live.computed, live.order) = (cached, order);
             self.schedule(slot, new);
             budget -= new;
             let live = self.at_mut(slot);
@@ -390,6 +409,11 @@ impl VllmEngine {
         live.chained += hits.len() as u32;
         live.hold_chained(size, keeps);
         self.grow(slot, tokens)
+    }
+
+    /// Requests in the step that was made up.
+    fn in_step(&self) -> usize {
+        self.steady.count() as usize + self.scheduled.len()
     }
 
     /// Tokens that a request gets in a step with `new` of it, of which the first are those that it lacked.
@@ -446,7 +470,12 @@ impl SchedulerEngine for VllmEngine {
 
     #[cfg(feature = "internals")]
     fn batch(&self) -> Vec<(u64, u32)> {
-        self.scheduled.iter().map(|&(slot, new)| (self.at(slot).request.id, new)).collect()
+        let new = |slot: VllmSlot| {
+            let single = self.scheduled.iter().find(|(other, _)| *other == slot).map(|(_, new)| *new);
+            self.at(slot).since.map(|_| 1).or(single)
+        };
+        let running = self.running.iter();
+        running.filter_map(|&slot| Some((self.at(slot).request.id, new(slot)?))).collect()
     }
 
     fn submit(&mut self, request: EngineRequest) {
@@ -466,6 +495,8 @@ impl SchedulerEngine for VllmEngine {
             newest_at: 0,
             load: None,
             written: 0,
+            order: 0,
+            since: None,
         };
         let slot = placed(&mut self.live, &mut self.vacant, live);
         self.waiting.push_back(slot);
@@ -475,9 +506,11 @@ impl SchedulerEngine for VllmEngine {
     fn abort(&mut self, id: u64) -> Option<u32> {
         let is_it = |one: &Option<VllmRequest>| one.as_ref().is_some_and(|one| one.request.id == id);
         let slot = self.live.iter().position(is_it)?;
+        self.drop_steady(slot);
         self.write_output(slot);
         let one = self.live[slot].take_if(|one| !one.ended)?;
         self.running.retain(|other| *other != slot);
+        self.others.retain(|other| *other != slot);
         self.waiting.retain(|other| *other != slot);
         self.scheduled.retain(|(other, _)| *other != slot);
         self.pool.release(one.given_back());
@@ -511,13 +544,12 @@ impl SchedulerEngine for VllmEngine {
 
     fn settle(&mut self) {
         self.heard += 1;
-        if self.ending == 0 {
+        if self.ending.is_empty() {
             return;
         }
-        let has_ended = |slot: &VllmSlot| self.live[*slot].as_ref().is_some_and(|one| one.ended);
+        let ending = std::mem::take(&mut self.ending);
         let queued = self.running.iter().chain(&self.waiting);
-        let ended: Vec<VllmSlot> = queued.copied().filter(has_ended).collect();
-        self.ending = 0;
+        let ended: Vec<VllmSlot> = queued.copied().filter(|slot| ending.contains(slot)).collect();
         self.settled = false;
         self.running.retain(|slot| !ended.contains(slot));
         self.waiting.retain(|slot| !ended.contains(slot));
@@ -536,7 +568,7 @@ impl SchedulerEngine for VllmEngine {
         if self.settings.draft.is_some() {
             return 1;
         }
-        if !self.load.prompts.is_empty() || !self.settled || self.scheduled.len() != self.running.len() {
+        if !self.load.prompts.is_empty() || !self.settled || self.in_step() != self.running.len() {
             return 1;
         }
         if self.defers && !self.waiting.is_empty() {
@@ -550,20 +582,29 @@ impl SchedulerEngine for VllmEngine {
             return ends;
         }
         let needed = |steps: u32| -> u64 {
-            let one = |slot: &VllmSlot| {
+            let one = |(slot, _): &(VllmSlot, u32)| {
                 let live = self.at(*slot);
                 u64::from((live.computed + steps).div_ceil(size) - live.blocks)
             };
-            self.running.iter().map(one).sum()
+            self.steady.filled(1..steps) + self.scheduled.iter().map(one).sum::<u64>()
         };
         most_steps(ends, |steps| needed(steps) <= u64::from(free))
     }
 
     fn complete(&mut self, steps: u32, note: Note<'_>) {
-        let scheduled = std::mem::take(&mut self.scheduled);
+        let mut scheduled = std::mem::take(&mut self.scheduled);
         self.steps = self.steps.wrapping_add(steps - 1);
+        let due = self.advance_steady(steps);
+        if !due.is_empty() {
+            scheduled.extend(due);
+            scheduled.sort_by_key(|(slot, _)| self.at(*slot).order);
+        }
         for &(slot, new) in &scheduled {
             let live = self.at(slot);
+            if live.since.is_some() {
+                self.publish_steady(slot, 0);
+                continue;
+            }
             if live.computed + new < live.known() {
                 self.at_mut(slot).computed += new;
                 continue;
@@ -594,10 +635,11 @@ impl SchedulerEngine for VllmEngine {
             }
             if live.generated >= live.request.output {
                 live.ended = true;
-                self.ending += 1;
+                self.ending.push(slot);
                 note(id, EngineEvent::Finished);
             }
         }
+        self.join_steady(&scheduled);
         self.scheduled = scheduled;
         self.scheduled.clear();
         if !self.settings.asynchronous {
@@ -607,6 +649,6 @@ impl SchedulerEngine for VllmEngine {
 
     fn lacking(&self, hear: &mut dyn FnMut(u64, u32)) {
         let live = self.live.iter().flatten();
-        live.for_each(|one| hear(one.request.id, one.request.output.saturating_sub(one.generated)));
+        live.for_each(|one| hear(one.request.id, one.request.output.saturating_sub(one.made(self.tick()))));
     }
 }
