@@ -22,6 +22,7 @@ pub mod outcome;
 pub mod prefix_pool;
 pub mod radix_tree;
 pub mod replica;
+pub mod replica_set;
 pub mod replica_state;
 pub mod replica_use;
 pub mod router;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::content::{BlockIdentities, mixed};
 use super::engine::EngineRequest;
-use super::replica::Replica;
+use super::replica_set::ReplicaSet;
 
 /// How requests are spread over replicas and their attention ranks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -79,7 +79,7 @@ impl RequestRouter {
     }
 
     /// Where `request` goes, of the replicas numbered `open`, of which there is at least one.
-    pub fn route(&mut self, replicas: &[Replica], open: &[usize], request: &EngineRequest) -> Route {
+    pub fn route(&mut self, replicas: &ReplicaSet, open: &[usize], request: &EngineRequest) -> Route {
         let number = self.sent;
         self.sent += 1;
         let ids = [request.id, request.session];
@@ -112,7 +112,7 @@ impl RequestRouter {
 
     /// The rule of NVIDIA Dynamo's KV router, with its default weight of 1: prompt tokens to be computed plus tokens
     /// held, least first (docs/router, cost function).
-    fn cheapest(&mut self, replicas: &[Replica], open: &[usize], request: &EngineRequest) -> Route {
+    fn cheapest(&mut self, replicas: &ReplicaSet, open: &[usize], request: &EngineRequest) -> Route {
         let engines = open.iter().flat_map(|&replica| {
             let ranks = self.work[replica].iter().enumerate();
             ranks.map(move |(rank, work)| (work.prefill + work.held, RouteTarget { replica, rank }))
@@ -162,7 +162,7 @@ impl RequestRouter {
 }
 
 /// The rank with the fewest requests of the replica with the fewest.
-fn fewest(replicas: &[Replica], open: &[usize]) -> RouteTarget {
-    let replica = open.iter().copied().min_by_key(|&at| replicas[at].load()).expect("a replica is open");
+fn fewest(replicas: &ReplicaSet, open: &[usize]) -> RouteTarget {
+    let replica = open.iter().copied().min_by_key(|&at| replicas.load(at)).expect("a replica is open");
     RouteTarget { replica, rank: replicas[replica].emptiest_rank() }
 }

@@ -547,13 +547,16 @@ impl SchedulerEngine for VllmEngine {
         if self.ending.is_empty() {
             return;
         }
-        let ending = std::mem::take(&mut self.ending);
-        let queued = self.running.iter().chain(&self.waiting);
-        let ended: Vec<VllmSlot> = queued.copied().filter(|slot| ending.contains(slot)).collect();
+        let mut ended = std::mem::take(&mut self.ending);
         self.settled = false;
+        let running = self.running.len();
         self.running.retain(|slot| !ended.contains(slot));
-        self.waiting.retain(|slot| !ended.contains(slot));
-        for slot in ended {
+        if running - self.running.len() < ended.len() {
+            // Others were preempted since: in the order in which they wait, after those that run.
+            ended.sort_by_key(|slot| self.waiting.iter().position(|other| other == slot));
+            self.waiting.retain(|slot| !ended.contains(slot));
+        }
+        for slot in ended.drain(..) {
             self.publish(slot, self.at(slot).computed);
             self.write_output(slot);
             if let Some(live) = self.live[slot].take() {
@@ -561,6 +564,7 @@ impl SchedulerEngine for VllmEngine {
                 self.vacant.push(slot);
             }
         }
+        self.ending = ended;
     }
 
     fn equal_steps(&self) -> u32 {

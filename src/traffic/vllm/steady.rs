@@ -18,6 +18,8 @@ pub(super) struct SteadyDecoders {
     /// Tokens of a block.
     size: u32,
     tick: u64,
+    /// The tick, modulo that.
+    turn: u32,
     count: u32,
     /// Tokens that they have in the cache.
     kv_tokens: u64,
@@ -36,6 +38,7 @@ impl SteadyDecoders {
         SteadyDecoders {
             size,
             tick: 0,
+            turn: 0,
             count: 0,
             kv_tokens: 0,
             phases: vec![0; size as usize],
@@ -59,35 +62,41 @@ impl SteadyDecoders {
     }
 
     /// The place in the phases of those that have `tokens` tokens in the cache.
-    fn phase(&self, tokens: u64) -> usize {
-        let size = u64::from(self.size);
-        ((tokens % size + size - self.tick % size) % size) as usize
+    fn phase(&self, tokens: u32) -> usize {
+        let (now, turn) = (tokens % self.size, self.turn);
+        (if now < turn { now + self.size - turn } else { now - turn }) as usize
     }
 
     /// Blocks that are full after these numbers of further tokens, over all requests.
     pub(super) fn filled(&self, tokens: Range<u32>) -> u64 {
         let (all, size) = (tokens.end.saturating_sub(tokens.start), self.size);
+        if all == 0 || self.count == 0 {
+            return 0;
+        }
         let rounds = u64::from(all / size) * u64::from(self.count);
-        let full = |more: u32| self.phases[self.phase(u64::from(size - more % size))];
-        let rest = (tokens.start..tokens.start + all % size).map(|more| u64::from(full(more)));
+        // The place of those that are full after one token more is the one before.
+        let first = self.phase(size - tokens.start % size);
+        let places = (0..=first).rev().chain((first + 1..size as usize).rev());
+        let rest = places.take((all % size) as usize).map(|place| u64::from(self.phases[place]));
         rounds + rest.sum::<u64>()
     }
 
     /// All get this many tokens.
     fn advance(&mut self, tokens: u32) {
         self.tick += u64::from(tokens);
+        self.turn = (self.tick % u64::from(self.size)) as u32;
         self.kv_tokens += u64::from(self.count) * u64::from(tokens);
     }
 
     /// A request with `tokens` tokens in the cache is one of them, or no longer.
     fn add(&mut self, tokens: u32) {
-        let phase = self.phase(u64::from(tokens));
+        let phase = self.phase(tokens);
         (self.count, self.kv_tokens) = (self.count + 1, self.kv_tokens + u64::from(tokens));
         self.phases[phase] += 1;
     }
 
     fn remove(&mut self, tokens: u32) {
-        let phase = self.phase(u64::from(tokens));
+        let phase = self.phase(tokens);
         (self.count, self.kv_tokens) = (self.count - 1, self.kv_tokens - u64::from(tokens));
         self.phases[phase] -= 1;
     }
