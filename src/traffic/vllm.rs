@@ -550,7 +550,12 @@ impl SchedulerEngine for VllmEngine {
         let mut ended = std::mem::take(&mut self.ending);
         self.settled = false;
         let running = self.running.len();
-        self.running.retain(|slot| !ended.contains(slot));
+        for slot in &ended {
+            // Most that end are among the first.
+            if let Some(place) = self.running.iter().position(|other| other == slot) {
+                self.running.remove(place);
+            }
+        }
         if running - self.running.len() < ended.len() {
             // Others were preempted since: in the order in which they wait, after those that run.
             ended.sort_by_key(|slot| self.waiting.iter().position(|other| other == slot));

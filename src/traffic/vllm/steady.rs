@@ -280,3 +280,47 @@ impl VllmEngine {
         self.others = others.filter(|slot| live[*slot].as_ref().is_some_and(|one| !one.ended)).collect();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Blocks that become full are those that a count one by one finds, at any time.
+    #[test]
+    fn filled_blocks_are_those_of_single_requests() {
+        let mut rng = fastrand::Rng::with_seed(5);
+        for size in [1, 3, 16] {
+            let (mut steady, mut single) = (SteadyDecoders::new(size), Vec::<u32>::new());
+            for _ in 0..500 {
+                match rng.u32(0..3) {
+                    0 => {
+                        single.push(rng.u32(1..100));
+                        steady.add(single[single.len() - 1]);
+                    }
+                    1 if single.len() > 2 => steady.remove(single.swap_remove(0)),
+                    _ => {
+                        let tokens = rng.u32(1..40);
+                        steady.advance(tokens);
+                        single.iter_mut().for_each(|one| *one += tokens);
+                    }
+                }
+                let (from, to) = (rng.u32(0..3), rng.u32(0..70));
+                let full =
+                    |one: &u32| (from..to).filter(|more| (one + more).is_multiple_of(size)).count() as u64;
+                let filled: u64 = single.iter().map(full).sum();
+                assert_eq!(steady.filled(from..to), filled, "{from} {to} of {size}");
+                let all: u64 = single.iter().map(|one| u64::from(*one)).sum();
+                assert_eq!(steady.kv_tokens(), all);
+                assert_eq!(steady.count() as usize, single.len());
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_due_comes_in_order() {
+        let mut due = DueSlots::from([(5, 2, 0), (3, 9, 1), (5, 1, 2)].map(Reverse));
+        let popped = |due: &mut DueSlots, tick| std::iter::from_fn(|| pop(due, tick)).collect::<Vec<_>>();
+        assert_eq!(popped(&mut due, 2), []);
+        assert_eq!(popped(&mut due, 5), [(9, 1), (1, 2), (2, 0)]);
+    }
+}
