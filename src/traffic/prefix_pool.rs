@@ -48,6 +48,8 @@ pub struct GivenBack<'a> {
 pub struct PrefixPool {
     free: u32,
     queue: VecDeque<FreeBlocks>,
+    /// Its entries after it was swept last.
+    swept: usize,
     named: Vec<NamedBlock>,
     vacant: Vec<NamedId>,
     by_content: NumberMap<u64, NamedId>,
@@ -59,6 +61,7 @@ impl PrefixPool {
         PrefixPool {
             free: count,
             queue: VecDeque::from([FreeBlocks::Plain(count)]),
+            swept: 0,
             named: vec![],
             vacant: vec![],
             by_content: NumberMap::default(),
@@ -175,8 +178,7 @@ impl PrefixPool {
     fn sweep(&mut self) {
         /// Entries that are too few to be swept.
         const FEW: usize = 64;
-        // Plain blocks are between two named ones.
-        if self.queue.len() <= 4 * self.named.len() + FEW {
+        if self.queue.len() <= 2 * self.swept + FEW {
             return;
         }
         for entry in std::mem::take(&mut self.queue) {
@@ -190,6 +192,7 @@ impl PrefixPool {
                 }
             }
         }
+        self.swept = self.queue.len();
     }
 
     /// The tokens of `block` are found no more.
