@@ -10,6 +10,9 @@ use std::ops::Range;
 
 use super::{VllmEngine, VllmRequest, VllmSlot};
 
+/// Blocks of more tokens are too large for a count of every place in them.
+const MOST_BLOCK_TOKENS: u32 = 4096;
+
 /// Requests by a tick at which something is due, then in their order.
 type DueSlots = BinaryHeap<Reverse<(u64, u64, VllmSlot)>>;
 
@@ -23,7 +26,7 @@ pub(super) struct SteadyDecoders {
     count: u32,
     /// Tokens that they have in the cache.
     kv_tokens: u64,
-    /// Requests by their tokens in the cache at tick 0, modulo the size of a block.
+    /// Requests by their tokens in the cache at tick 0, modulo the size of a block; none of large blocks.
     phases: Vec<u32>,
     /// When each has its last token.
     ends: DueSlots,
@@ -41,7 +44,7 @@ impl SteadyDecoders {
             turn: 0,
             count: 0,
             kv_tokens: 0,
-            phases: vec![0; size as usize],
+            phases: vec![0; if size > MOST_BLOCK_TOKENS { 0 } else { size as usize }],
             ends: BinaryHeap::new(),
             wholes: BinaryHeap::new(),
             last: 0,
@@ -193,7 +196,8 @@ impl VllmEngine {
     pub(super) fn join_steady(&mut self, scheduled: &[(VllmSlot, u32)]) {
         let size = self.settings.block_tokens;
         // With a draft, each request gets its own number of tokens.
-        let joining = if self.settings.draft.is_some() { &[] } else { scheduled };
+        let is_single = self.settings.draft.is_some() || self.steady.phases.is_empty();
+        let joining = if is_single { &[] } else { scheduled };
         for &(slot, _) in joining {
             let tick = self.steady.tick;
             let Some(live) = self.live[slot].as_mut() else { continue };
