@@ -14,6 +14,7 @@ use super::number_map::NumberMap;
 use super::operation::OperationSettings;
 use super::outcome::{Distribution, RequestOutcome, RequestRecord, RunTimeline, TimelinePoint};
 use super::replica::{Replica, ReplicaEvent};
+use super::replica_set::ReplicaSet;
 use super::replica_use::PoolUse;
 use super::router::{RequestRouter, Route, RoutePolicy, RouteTarget};
 use super::source::{RequestSource, SessionCounts};
@@ -166,7 +167,7 @@ struct DecodeQueue {
 
 /// A run in progress.
 pub struct TrafficRun<'a, C> {
-    replicas: Vec<Replica>,
+    replicas: ReplicaSet,
     /// By replica: its pool.
     pools: Vec<usize>,
     settings: &'a DeploymentSettings,
@@ -183,6 +184,8 @@ pub struct TrafficRun<'a, C> {
     upkeep: RunUpkeep,
     /// Whether each token is heard of at its time.
     streams: bool,
+    /// The replicas that a request may go to: memory for the next one.
+    open: Vec<usize>,
 }
 
 /// The next event of a run.
@@ -264,7 +267,7 @@ impl<'a, C: DeploymentClock> TrafficRun<'a, C> {
         };
         let decoders = each().enumerate().filter(|(_, (_, pool))| pool.role == Role::Decode);
         TrafficRun {
-            replicas: numbered.map(|(at, (_, pool))| replica(at, pool)).collect(),
+            replicas: ReplicaSet::new(numbered.map(|(at, (_, pool))| replica(at, pool)).collect()),
             pools: each().map(|(at, _)| at).collect(),
             settings,
             clocks,
@@ -285,13 +288,14 @@ impl<'a, C: DeploymentClock> TrafficRun<'a, C> {
             decoders: decoders.map(|(replica, _)| replica).collect(),
             upkeep: RunUpkeep::new(settings, (serving, most)),
             streams: false,
+            open: vec![],
         }
     }
 
     /// The same, whose listener hears of every token at its time.
     #[must_use]
     pub fn streamed(self) -> TrafficRun<'a, C> {
-        let replicas = self.replicas.into_iter().map(Replica::by_single_steps).collect();
+        let replicas = self.replicas.each(Replica::by_single_steps);
         TrafficRun { replicas, streams: true, ..self }
     }
 
@@ -333,8 +337,7 @@ impl<'a, C: DeploymentClock> TrafficRun<'a, C> {
 
     /// The event that comes first, and its time; of several at one time an arrival, then a transfer, then a step.
     fn next(&self, source: &RequestSource) -> Option<(NextEvent, f64)> {
-        let ends = self.replicas.iter().enumerate().filter_map(|(at, replica)| Some((at, replica.end_s()?)));
-        let step = ends.min_by(|a, b| a.1.total_cmp(&b.1).then(a.0.cmp(&b.0)));
+        let step = self.replicas.first_end();
         let handover = self.handovers.next_s();
         let not_after = |time: f64, other: Option<f64>| other.is_none_or(|other| time <= other);
         let end = step.map(|(_, end)| end);
@@ -370,7 +373,9 @@ impl<'a, C: DeploymentClock> TrafficRun<'a, C> {
 
     /// Whether a replica can take a request at all.
     pub fn can_take(&self, request: &EngineRequest) -> bool {
-        !self.open_to(request).is_empty()
+        let mut open = vec![];
+        self.open_to(request, &mut open);
+        !open.is_empty()
     }
 
     fn pool(&self, replica: usize) -> &PoolSettings {
@@ -390,8 +395,10 @@ impl<'a, C: DeploymentClock> TrafficRun<'a, C> {
             // It may be sent again, or leave its tokens in a tier, and find its own.
             request.shared = u32::MAX;
         }
-        let able = self.open_to(&request);
+        let mut able = std::mem::take(&mut self.open);
+        self.open_to(&request, &mut able);
         let Some(&first) = able.first() else {
+            self.open = able;
             self.ledger.totals.refused += 1;
             source.refused(request.id, time_s);
             let record = RequestRecord::arrived(&request, time_s);
@@ -418,6 +425,7 @@ impl<'a, C: DeploymentClock> TrafficRun<'a, C> {
             return;
         }
         let route = self.ledger.router.route(&self.replicas, &open, &request);
+        self.open = open;
         let target = route.target;
         let prefills = self.pool(target.replica).role == Role::Prefill;
         let to_decode = (prefills && request.output > 1).then(|| request.clone());
@@ -436,8 +444,8 @@ impl<'a, C: DeploymentClock> TrafficRun<'a, C> {
         self.submit(target.replica, target.rank, time_s, EngineRequest { output, ..request });
     }
 
-    /// The replicas that can take a request.
-    fn open_to(&self, request: &EngineRequest) -> Vec<usize> {
+    /// Sets `open` to the replicas that can take a request.
+    fn open_to(&self, request: &EngineRequest, open: &mut Vec<usize>) {
         let decodes = self.decoders.iter().any(|at| self.can_ever_hold(*at, request));
         let takes = |at: usize| match self.pool(at).role {
             Role::Decode => false,
@@ -447,23 +455,26 @@ impl<'a, C: DeploymentClock> TrafficRun<'a, C> {
         // Replicas of a pool are equal, where they are not absent.
         let mut last = None;
         let mut takes_too = |at: &usize| {
-            let like = (self.pools[*at], self.replicas[*at].engines().len());
+            let like = (self.pools[*at], self.replicas.ranks(*at));
             let (known, takes) = last.filter(|(of, _)| *of == like).unwrap_or_else(|| (like, takes(*at)));
             last = Some((known, takes));
             takes
         };
-        (0..self.replicas.len()).filter(|at| takes_too(at)).collect()
+        open.clear();
+        open.extend((0..self.replicas.count()).filter(|at| takes_too(at)));
     }
 
     fn submit(&mut self, replica: usize, rank: usize, time_s: f64, request: EngineRequest) {
         let (ledger, clock) = (&mut self.ledger, self.clocks.of(self.pools[replica]));
-        self.replicas[replica].arrive(time_s, rank, request, clock, &mut |event| ledger.note(event));
+        self.replicas.change(replica, |one| {
+            one.arrive(time_s, rank, request, clock, &mut |event| ledger.note(event));
+        });
     }
 
     fn step(&mut self, replica: usize) {
         self.note_use(replica, f64::INFINITY);
         let (ledger, clock) = (&mut self.ledger, self.clocks.of(self.pools[replica]));
-        self.replicas[replica].step(clock, &mut |event| ledger.note(event));
+        self.replicas.change(replica, |one| one.step(clock, &mut |event| ledger.note(event)));
     }
 
     /// Deals with the events that concern more than one replica, in their order.
@@ -503,7 +514,7 @@ impl<'a, C: DeploymentClock> TrafficRun<'a, C> {
         let from = one.route.target.replica;
         let load = |at: &usize| {
             let queue = &self.decoding[*at];
-            let load = self.replicas[*at].load() + queue.waiting.len() + queue.coming;
+            let load = self.replicas.load(*at) + queue.waiting.len() + queue.coming;
             (!self.upkeep.states.serves(*at), load)
         };
         let holds = self.decoders.iter().copied().filter(|at| self.can_ever_hold(*at, &request));
@@ -527,7 +538,7 @@ impl<'a, C: DeploymentClock> TrafficRun<'a, C> {
                 let queue = &self.decoding[to];
                 let engines = self.replicas[to].engines().iter();
                 let free: u64 = engines.map(|engine| engine.cache() - engine.cache_used()).sum();
-                let alone = self.replicas[to].load() == 0 && queue.coming == 0;
+                let alone = self.replicas.load(to) == 0 && queue.coming == 0;
                 if !alone && queue.reserved + needed > free {
                     break;
                 }

@@ -175,6 +175,16 @@ impl SessionInFlight {
         Some(EngineRequest::new(0, runs, prompt as u32, self.turns[turn].output.tokens))
     }
 
+    /// Tokens that another request may begin with, of a drawn turn with `prompt` tokens: all, where a turn continues it.
+    pub(super) fn shared(&self, turn: usize, prompt: u32, traffic: &DrawnTraffic) -> u32 {
+        let of = &self.turns[turn];
+        if turn + 1 < self.turns.len() {
+            return u32::MAX;
+        }
+        let new = of.new.iter().map(|run| run.tokens).sum();
+        if of.continues { prompt.saturating_sub(new) } else { traffic.shared(prompt) }
+    }
+
     /// Turns that wait for nothing more, after `turn` was sent, or was answered, at `time_s`.
     pub(super) fn next(&mut self, turn: usize, of_sending: bool, time_s: f64) -> DueTurns {
         if !of_sending {

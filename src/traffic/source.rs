@@ -123,8 +123,13 @@ impl DrawnTraffic {
             run(mixed(5, distinct), prompt - prefix),
             run(mixed(6, number), output),
         ];
-        let shared = if self.distinct_prompts == 0 { prefix } else { prompt };
+        let shared = self.shared(prompt);
         EngineRequest { shared, ..EngineRequest::new(number, runs, prompt, output) }
+    }
+
+    /// Tokens of a prompt of `prompt` tokens that another request on its own may begin with.
+    pub(super) fn shared(&self, prompt: u32) -> u32 {
+        if self.distinct_prompts == 0 { self.prefix.min(prompt) } else { prompt }
     }
 
     /// The time from the arrival before to that of this number.
@@ -326,9 +331,13 @@ impl RequestSource {
         };
         self.counts.started += u64::from(is_first);
         let due = session.next(turn, true, time_s);
+        let shared = match &self.script {
+            Script::Drawn(traffic) => session.shared(turn, request.prompt, traffic),
+            Script::Listed(_) | Script::Submitted => u32::MAX,
+        };
         self.schedule(number, due, time_s);
         self.turns.insert(self.sent, (number, turn));
-        Some(EngineRequest { id: self.sent, session: number, ..request })
+        Some(EngineRequest { id: self.sent, session: number, shared, ..request })
     }
 
     /// The request of this number was answered.

@@ -6,19 +6,21 @@
 //! it admits waiting requests while tokens, slots and blocks suffice.
 
 mod loading;
+mod steady;
 
 use std::collections::VecDeque;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::block_pool::{BlockId, BlockPool};
 use super::cache_tier::CacheTiers;
 use super::content::{BlockChain, BlockIdentities};
 use super::draft::{DraftSettings, places_beyond, proposed, tokens_of_step};
 use super::engine::{EngineEvent, EngineRequest, Note, SchedulerEngine, most_steps, placed};
+use super::prefix_pool::{GivenBack, NamedId, PrefixPool};
 use super::step_load::{PromptChunk, StepLoad};
 use loading::{VllmLoad, VllmStart};
+use steady::SteadyDecoders;
 
 /// The settings of vLLM's scheduler.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -56,7 +58,9 @@ struct VllmRequest {
     /// Tokens in the cache.
     computed: u32,
     generated: u32,
-    blocks: Vec<BlockId>,
+    /// Its blocks that prompts find, in which its tokens begin, and the number of all of them.
+    named: Vec<NamedId>,
+    blocks: u32,
     /// Tokens that these hold.
     held: u32,
     /// Its whole blocks that keep their tokens, and how many tokens make the next one whole.
@@ -74,6 +78,10 @@ struct VllmRequest {
     load: Option<VllmLoad>,
     /// Blocks that tiers got.
     written: u32,
+    /// Its number in the order of the running requests.
+    order: u64,
+    /// The tick since which it is steady, if it is.
+    since: Option<u64>,
 }
 
 impl VllmRequest {
@@ -95,6 +103,12 @@ impl VllmRequest {
         self.whole_at = if keeps { self.held.saturating_add(size) } else { u32::MAX };
     }
 
+    /// The blocks that it gives back.
+    fn given_back(&self) -> GivenBack<'_> {
+        let own = self.kept - self.chained;
+        GivenBack { named: &self.named, own, bare: self.blocks - self.named.len() as u32 - own }
+    }
+
     /// Whether its next token is the next of its output.
     fn decodes(&self) -> bool {
         self.generated > 0 && self.computed + 1 == self.known()
@@ -107,19 +121,25 @@ type VllmSlot = usize;
 /// The requests of one attention rank.
 pub struct VllmEngine {
     settings: VllmSettings,
-    pool: BlockPool,
+    pool: PrefixPool,
     live: Vec<Option<VllmRequest>>,
     vacant: Vec<VllmSlot>,
     waiting: VecDeque<VllmSlot>,
     running: Vec<VllmSlot>,
-    /// The step that was scheduled: requests with their new tokens.
+    /// Those of them that decode, each with a token in every step.
+    steady: SteadyDecoders,
+    /// Those that are neither steady nor ended, in order.
+    others: Vec<VllmSlot>,
+    /// Requests that were admitted so far, again after preemptions.
+    admitted: u64,
+    /// The step that was scheduled, without the steady ones: requests with their new tokens.
     scheduled: Vec<(VllmSlot, u32)>,
     /// Its batch.
     load: StepLoad,
     /// Steps until the first of the requests that decode in it has ended.
     ends: u32,
     /// Requests whose last token was computed, and the scheduler does not know it.
-    ending: usize,
+    ending: Vec<VllmSlot>,
     /// How often the scheduler has heard of a step.
     heard: u64,
     /// Whether the step after it admits no waiting request, as long as nothing changes.
@@ -140,7 +160,10 @@ impl VllmEngine {
     /// An engine without requests.
     pub fn new(settings: VllmSettings) -> VllmEngine {
         VllmEngine {
-            pool: BlockPool::new(settings.blocks),
+            pool: PrefixPool::new(settings.blocks),
+            steady: SteadyDecoders::new(settings.block_tokens),
+            others: vec![],
+            admitted: 0,
             settings,
             live: vec![],
             vacant: vec![],
@@ -149,7 +172,7 @@ impl VllmEngine {
             scheduled: vec![],
             load: StepLoad::default(),
             ends: u32::MAX,
-            ending: 0,
+            ending: vec![],
             heard: 0,
             settled: true,
             several: false,
@@ -176,10 +199,10 @@ impl VllmEngine {
 
     /// Serves running requests in order. Returns the budget that is left, and whether a request was preempted.
     fn schedule_running(&mut self, note: Note<'_>) -> (u32, bool) {
-        let (mut budget, mut preempted, mut place) = (self.settings.token_budget, false, 0);
+        let (mut budget, mut preempted, mut place) = (self.schedule_steady(), false, 0);
         let has_draft = self.settings.draft.is_some();
-        while place < self.running.len() && budget > 0 {
-            let slot = self.running[place];
+        while place < self.others.len() && budget > 0 {
+            let slot = self.others[place];
             let live = self.at(slot);
             if live.is_within_blocks() && !has_draft {
                 // Most requests of most steps.
@@ -187,7 +210,7 @@ impl VllmEngine {
                 (budget, place) = (budget - 1, place + 1);
                 continue;
             }
-            if live.ended || (self.defers && !live.decodes()) {
+            if self.defers && !live.decodes() {
                 place += 1;
                 continue;
             }
@@ -198,6 +221,7 @@ impl VllmEngine {
             let tokens = live.computed + new + proposes;
             while !self.grow(slot, tokens) {
                 let Some(victim) = self.running.pop() else { break };
+                self.others.pop_if(|last| *last == victim);
                 preempted = true;
                 self.preempt(victim, note);
                 if victim == slot {
@@ -238,15 +262,15 @@ impl VllmEngine {
     fn preempt(&mut self, victim: VllmSlot, note: Note<'_>) {
         self.share_own(victim);
         self.write_output(victim);
-        let live = self.at_mut(victim);
+        let Some(live) = self.live[victim].as_mut() else { return };
+        self.pool.release(live.given_back());
+        live.named.clear();
         // The cache that another worker sent is lost too.
         (live.computed, live.request.received) = (0, 0);
         (live.chain, live.chained, live.kept, live.held) = (BlockChain::default(), 0, 0, 0);
-        live.written = 0;
-        let (id, blocks) = (live.request.id, std::mem::take(&mut live.blocks));
-        self.pool.release(&blocks);
+        (live.blocks, live.written) = (0, 0);
         self.waiting.push_front(victim);
-        note(id, EngineEvent::Preempted);
+        note(live.request.id, EngineEvent::Preempted);
     }
 
     /// Gives a request blocks for `tokens` tokens; false where too few are free.
@@ -256,12 +280,13 @@ impl VllmEngine {
         if tokens <= live.held {
             return true;
         }
-        let lacking = tokens.div_ceil(size) - live.blocks.len() as u32;
+        let lacking = tokens.div_ceil(size) - live.blocks;
         if lacking > self.pool.free() {
             return false;
         }
-        live.blocks.extend((0..lacking).map_while(|_| self.pool.take()));
-        live.held = (live.blocks.len() as u32).saturating_mul(size);
+        self.pool.take(lacking);
+        live.blocks += lacking;
+        live.held = live.blocks.saturating_mul(size);
         true
     }
 
@@ -280,18 +305,17 @@ impl VllmEngine {
     fn publish(&mut self, slot: VllmSlot, tokens: u32) {
         let size = self.settings.block_tokens;
         let Some(live) = self.live[slot].as_mut().filter(|live| tokens >= live.whole_at) else { return };
-        let whole = (tokens / size).min(live.blocks.len() as u32);
-        while live.kept < whole {
-            let block = live.blocks[live.kept as usize];
-            if live.whole_at > live.request.shared {
-                self.pool.keep_own(block);
-            } else {
-                let Some(content) = live.chain.next(&live.request.runs, size) else { break };
-                self.pool.keep(block, content);
-                live.chained += 1;
-            }
+        let whole = (tokens / size).min(live.blocks);
+        while live.kept < whole && live.whole_at <= live.request.shared {
+            let Some(content) = live.chain.next(&live.request.runs, size) else { return };
+            live.named.push(self.pool.keep(content));
+            live.chained += 1;
             live.kept += 1;
             live.whole_at = live.whole_at.saturating_add(size);
+        }
+        if live.kept < whole {
+            live.kept = whole;
+            live.whole_at = whole.saturating_add(1).saturating_mul(size);
         }
     }
 
@@ -301,7 +325,7 @@ impl VllmEngine {
         let Some(live) = self.live[slot].as_mut() else { return };
         while live.chained < live.kept {
             let Some(content) = live.chain.next(&live.request.runs, size) else { break };
-            self.pool.keep(live.blocks[live.chained as usize], content);
+            live.named.push(self.pool.keep(content));
             live.chained += 1;
         }
     }
@@ -336,7 +360,10 @@ impl VllmEngine {
             }
             self.waiting.remove(place);
             self.running.push(slot);
-            self.at_mut(slot).computed = cached;
+            self.others.push(slot);
+            self.admitted += 1;
+            let (order, live) = (self.admitted, self.at_mut(slot));
+            (live.computed, live.order) = (cached, order);
             self.schedule(slot, new);
             budget -= new;
             let live = self.at_mut(slot);
@@ -346,7 +373,7 @@ impl VllmEngine {
     }
 
     /// The cached blocks that a request with `known` tokens begins with; its last token is computed in any case.
-    fn hits(&self, request: &EngineRequest, known: u32) -> impl Iterator<Item = BlockId> {
+    fn hits(&self, request: &EngineRequest, known: u32) -> impl Iterator<Item = NamedId> {
         let size = self.settings.block_tokens;
         let most = if self.settings.prefix_caching { (known - 1) / size } else { 0 };
         let mut chain = BlockChain::default();
@@ -356,32 +383,37 @@ impl VllmEngine {
     }
 
     /// Blocks that stay as they are when a request gets others than `hits`: those of them that are free, and a reserve.
-    fn kept(&self, hits: &[BlockId]) -> u32 {
+    fn kept(&self, hits: &[NamedId]) -> u32 {
         let reserved = if self.running.is_empty() { 0 } else { self.settings.reserved_blocks };
         hits.iter().filter(|block| self.pool.is_free(**block)).count() as u32 + reserved
     }
 
     /// Gives a waiting request the blocks `hits` and others for `tokens` tokens; false where too few are free.
-    fn place(&mut self, slot: VllmSlot, hits: &[BlockId], tokens: u32) -> bool {
+    fn place(&mut self, slot: VllmSlot, hits: &[NamedId], tokens: u32) -> bool {
         let size = self.settings.block_tokens;
         let live = self.at(slot);
         let held = if self.settings.whole_prompt_fits { live.known() } else { tokens };
         // One has blocks already that tiers had.
-        let has = (hits.len() + live.blocks.len()) as u32;
+        let has = hits.len() as u32 + live.blocks;
         if held.div_ceil(size) - has + self.kept(hits) > self.pool.free() {
             return false;
         }
         hits.iter().for_each(|block| self.pool.share(*block));
         let keeps = self.settings.prefix_caching;
         let live = self.at_mut(slot);
-        live.blocks.reserve(tokens.div_ceil(size) as usize + 1);
-        live.blocks.extend_from_slice(hits);
+        live.named.extend_from_slice(hits);
+        live.blocks += hits.len() as u32;
         for _ in 0..hits.len() {
             live.chain.next(&live.request.runs, size);
         }
         live.chained += hits.len() as u32;
         live.hold_chained(size, keeps);
         self.grow(slot, tokens)
+    }
+
+    /// Requests in the step that was made up.
+    fn in_step(&self) -> usize {
+        self.steady.count() as usize + self.scheduled.len()
     }
 
     /// Tokens that a request gets in a step with `new` of it, of which the first are those that it lacked.
@@ -438,7 +470,12 @@ impl SchedulerEngine for VllmEngine {
 
     #[cfg(feature = "internals")]
     fn batch(&self) -> Vec<(u64, u32)> {
-        self.scheduled.iter().map(|&(slot, new)| (self.at(slot).request.id, new)).collect()
+        let new = |slot: VllmSlot| {
+            let single = self.scheduled.iter().find(|(other, _)| *other == slot).map(|(_, new)| *new);
+            self.at(slot).since.map(|_| 1).or(single)
+        };
+        let running = self.running.iter();
+        running.filter_map(|&slot| Some((self.at(slot).request.id, new(slot)?))).collect()
     }
 
     fn submit(&mut self, request: EngineRequest) {
@@ -446,7 +483,8 @@ impl SchedulerEngine for VllmEngine {
             request,
             computed: 0,
             generated: 0,
-            blocks: vec![],
+            named: vec![],
+            blocks: 0,
             held: 0,
             kept: 0,
             whole_at: u32::MAX,
@@ -457,6 +495,8 @@ impl SchedulerEngine for VllmEngine {
             newest_at: 0,
             load: None,
             written: 0,
+            order: 0,
+            since: None,
         };
         let slot = placed(&mut self.live, &mut self.vacant, live);
         self.waiting.push_back(slot);
@@ -466,12 +506,14 @@ impl SchedulerEngine for VllmEngine {
     fn abort(&mut self, id: u64) -> Option<u32> {
         let is_it = |one: &Option<VllmRequest>| one.as_ref().is_some_and(|one| one.request.id == id);
         let slot = self.live.iter().position(is_it)?;
+        self.drop_steady(slot);
         self.write_output(slot);
         let one = self.live[slot].take_if(|one| !one.ended)?;
         self.running.retain(|other| *other != slot);
+        self.others.retain(|other| *other != slot);
         self.waiting.retain(|other| *other != slot);
         self.scheduled.retain(|(other, _)| *other != slot);
-        self.pool.release(&one.blocks);
+        self.pool.release(one.given_back());
         self.vacant.push(slot);
         self.settled = false;
         Some(one.generated)
@@ -502,24 +544,32 @@ impl SchedulerEngine for VllmEngine {
 
     fn settle(&mut self) {
         self.heard += 1;
-        if self.ending == 0 {
+        if self.ending.is_empty() {
             return;
         }
-        let has_ended = |slot: &VllmSlot| self.live[*slot].as_ref().is_some_and(|one| one.ended);
-        let queued = self.running.iter().chain(&self.waiting);
-        let ended: Vec<VllmSlot> = queued.copied().filter(has_ended).collect();
-        self.ending = 0;
+        let mut ended = std::mem::take(&mut self.ending);
         self.settled = false;
-        self.running.retain(|slot| !ended.contains(slot));
-        self.waiting.retain(|slot| !ended.contains(slot));
-        for slot in ended {
+        let running = self.running.len();
+        for slot in &ended {
+            // Most that end are among the first.
+            if let Some(place) = self.running.iter().position(|other| other == slot) {
+                self.running.remove(place);
+            }
+        }
+        if running - self.running.len() < ended.len() {
+            // Others were preempted since: in the order in which they wait, after those that run.
+            ended.sort_by_key(|slot| self.waiting.iter().position(|other| other == slot));
+            self.waiting.retain(|slot| !ended.contains(slot));
+        }
+        for slot in ended.drain(..) {
             self.publish(slot, self.at(slot).computed);
             self.write_output(slot);
             if let Some(live) = self.live[slot].take() {
-                self.pool.release(&live.blocks);
+                self.pool.release(live.given_back());
                 self.vacant.push(slot);
             }
         }
+        self.ending = ended;
     }
 
     fn equal_steps(&self) -> u32 {
@@ -527,7 +577,7 @@ impl SchedulerEngine for VllmEngine {
         if self.settings.draft.is_some() {
             return 1;
         }
-        if !self.load.prompts.is_empty() || !self.settled || self.scheduled.len() != self.running.len() {
+        if !self.load.prompts.is_empty() || !self.settled || self.in_step() != self.running.len() {
             return 1;
         }
         if self.defers && !self.waiting.is_empty() {
@@ -541,20 +591,29 @@ impl SchedulerEngine for VllmEngine {
             return ends;
         }
         let needed = |steps: u32| -> u64 {
-            let one = |slot: &VllmSlot| {
+            let one = |(slot, _): &(VllmSlot, u32)| {
                 let live = self.at(*slot);
-                u64::from((live.computed + steps).div_ceil(size)) - live.blocks.len() as u64
+                u64::from((live.computed + steps).div_ceil(size) - live.blocks)
             };
-            self.running.iter().map(one).sum()
+            self.steady.filled(1..steps) + self.scheduled.iter().map(one).sum::<u64>()
         };
         most_steps(ends, |steps| needed(steps) <= u64::from(free))
     }
 
     fn complete(&mut self, steps: u32, note: Note<'_>) {
-        let scheduled = std::mem::take(&mut self.scheduled);
+        let mut scheduled = std::mem::take(&mut self.scheduled);
         self.steps = self.steps.wrapping_add(steps - 1);
+        let due = self.advance_steady(steps);
+        if !due.is_empty() {
+            scheduled.extend(due);
+            scheduled.sort_by_key(|(slot, _)| self.at(*slot).order);
+        }
         for &(slot, new) in &scheduled {
             let live = self.at(slot);
+            if live.since.is_some() {
+                self.publish_steady(slot, 0);
+                continue;
+            }
             if live.computed + new < live.known() {
                 self.at_mut(slot).computed += new;
                 continue;
@@ -585,10 +644,11 @@ impl SchedulerEngine for VllmEngine {
             }
             if live.generated >= live.request.output {
                 live.ended = true;
-                self.ending += 1;
+                self.ending.push(slot);
                 note(id, EngineEvent::Finished);
             }
         }
+        self.join_steady(&scheduled);
         self.scheduled = scheduled;
         self.scheduled.clear();
         if !self.settings.asynchronous {
@@ -598,6 +658,6 @@ impl SchedulerEngine for VllmEngine {
 
     fn lacking(&self, hear: &mut dyn FnMut(u64, u32)) {
         let live = self.live.iter().flatten();
-        live.for_each(|one| hear(one.request.id, one.request.output.saturating_sub(one.generated)));
+        live.for_each(|one| hear(one.request.id, one.request.output.saturating_sub(one.made(self.tick()))));
     }
 }

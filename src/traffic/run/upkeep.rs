@@ -161,7 +161,7 @@ impl<C: DeploymentClock> TrafficRun<'_, C> {
             return;
         }
         self.send_waiting(time_s);
-        for replica in 0..self.replicas.len() {
+        for replica in 0..self.replicas.count() {
             let one = &self.replicas[replica];
             let is_empty = || one.end_s().is_none() && one.load() == 0;
             if self.upkeep.states.of(replica) == ReplicaState::Draining && is_empty() {
@@ -193,7 +193,8 @@ impl<C: DeploymentClock> TrafficRun<'_, C> {
                 let ledger = &mut self.ledger;
                 ledger.leaving.insert(id, LeavingRequest { target, output });
                 let note = &mut |event| ledger.note(event);
-                self.replicas[target.replica].abort(time_s, (target.rank, id), note);
+                let aborted = (target.rank, id);
+                self.replicas.change(target.replica, |one| one.abort(time_s, aborted, note));
             }
             one.record
         } else {
@@ -251,7 +252,8 @@ impl<C: DeploymentClock> TrafficRun<'_, C> {
         let ledger = &mut self.ledger;
         let at = self.pools[replica];
         let of = (&self.settings.pools[at], self.clocks.of(at));
-        self.replicas[replica].fail(time_s, of, &there, &mut |event| ledger.note(event));
+        let note = &mut |event| ledger.note(event);
+        self.replicas.change(replica, |one| one.fail(time_s, of, &there, note));
         self.ledger.totals.faults += 1;
         if self.upkeep.states.of(replica) == ReplicaState::Draining {
             self.removed(replica, time_s);
@@ -283,7 +285,8 @@ impl<C: DeploymentClock> TrafficRun<'_, C> {
             in_recovery: lost.in_recovery,
             ..RequestRecord::arrived(&request, lost.arrived_s)
         };
-        let able = self.open_to(&request);
+        let mut able = std::mem::take(&mut self.open);
+        self.open_to(&request, &mut able);
         self.dispatch(request, record, able, time_s);
     }
 
@@ -300,7 +303,8 @@ impl<C: DeploymentClock> TrafficRun<'_, C> {
         }
         self.upkeep.set_faults(self.settings, replica, time_s);
         for (request, record) in std::mem::take(&mut self.upkeep.parked) {
-            let able = self.open_to(&request);
+            let mut able = std::mem::take(&mut self.open);
+            self.open_to(&request, &mut able);
             self.dispatch(request, record, able, time_s);
         }
     }
@@ -313,7 +317,7 @@ impl<C: DeploymentClock> TrafficRun<'_, C> {
             ScaleSignal::KvCache => 0,
             ScaleSignal::Queue | ScaleSignal::Requests => self.upkeep.parked.len(),
         };
-        let serving = (0..self.replicas.len()).filter(|at| self.upkeep.states.serves(*at));
+        let serving = (0..self.replicas.count()).filter(|at| self.upkeep.states.serves(*at));
         let signals = serving.map(|at| signal(settings.signal, &self.replicas[at]));
         let sum = parked as f64 + signals.sum::<f64>();
         let Some(scaler) = &mut self.upkeep.scaler else { return };
@@ -328,15 +332,17 @@ impl<C: DeploymentClock> TrafficRun<'_, C> {
         let is_absent = |at: &usize| {
             self.upkeep.states.of(*at) == ReplicaState::Absent && self.pool(*at).role == Role::Aggregated
         };
-        let Some(replica) = (0..self.replicas.len()).find(is_absent) else { return };
+        let Some(replica) = (0..self.replicas.count()).find(is_absent) else { return };
         let pool = self.pool(replica);
-        self.replicas[replica] = Replica::new(pool, pool.stores(self.store.as_ref()));
+        let added = Replica::new(pool, pool.stores(self.store.as_ref()));
+        self.replicas.change(replica, |one| *one = added);
         self.start(replica, time_s, false);
     }
 
     fn removed(&mut self, replica: usize, time_s: f64) {
         self.upkeep.states.remove(replica, time_s);
-        self.replicas[replica] = Replica::new(self.pool(replica), vec![]);
+        let absent = Replica::new(self.pool(replica), vec![]);
+        self.replicas.change(replica, |one| *one = absent);
     }
 
     fn remove_replica(&mut self, time_s: f64) {

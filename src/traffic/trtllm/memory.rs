@@ -310,6 +310,6 @@ impl TrtllmEngine {
         let live = self.at_mut(slot);
         (live.held, live.stored) = (None, None);
         let blocks = std::mem::take(&mut live.blocks);
-        self.pool.release_by_age(&blocks);
+        self.pool.release(&blocks);
     }
 }

@@ -3,7 +3,7 @@
 //! Follows `offloading/scheduler.py` of vLLM 0.33 (`vllm/distributed/kv_transfer/kv_connector/v1`), and its scheduler's
 //! `WAITING_FOR_REMOTE_KVS`.
 
-use super::{BlockChain, BlockId, EngineEvent, Note, VllmEngine, VllmSlot};
+use super::{BlockChain, EngineEvent, NamedId, Note, VllmEngine, VllmSlot};
 use crate::traffic::cache_tier::CacheTiers;
 
 /// Blocks of a waiting request that come from tiers.
@@ -18,7 +18,7 @@ pub(super) struct VllmLoad {
 /// How a waiting request may start.
 pub(super) enum VllmStart {
     /// With these cached blocks, and this many tokens on the device.
-    With(Vec<BlockId>, u32),
+    With(Vec<NamedId>, u32),
     /// Its blocks, or some that it has in common with another request, are on their way.
     Waits,
     /// Too few blocks are free for those that tiers have.
@@ -39,7 +39,7 @@ impl VllmEngine {
         }
         let live = self.at(slot);
         let (received, known) = (live.request.received, live.known());
-        let hits: Vec<BlockId> = self.hits(&live.request, known).collect();
+        let hits: Vec<NamedId> = self.hits(&live.request, known).collect();
         let found = if received > 0 { vec![] } else { self.behind(slot, hits.len()) };
         if found.is_empty() {
             let cached = hits.len() as u32 * self.settings.block_tokens;
@@ -76,20 +76,21 @@ impl VllmEngine {
     fn promised(&self) -> u32 {
         let lacks = |slot: &VllmSlot| {
             let live = self.at(*slot);
-            live.known().div_ceil(self.settings.block_tokens).saturating_sub(live.blocks.len() as u32)
+            live.known().div_ceil(self.settings.block_tokens).saturating_sub(live.blocks)
         };
         let prompts = self.running.iter().filter(|slot| !self.at(**slot).ended && !self.at(**slot).decodes());
         let loads = self.waiting.iter().filter(|slot| self.at(**slot).load.is_some());
         prompts.chain(loads).map(lacks).sum()
     }
 
-    fn load_behind(&mut self, slot: VllmSlot, hits: &[BlockId], found: Vec<u64>, note: Note<'_>) {
+    fn load_behind(&mut self, slot: VllmSlot, hits: &[NamedId], found: Vec<u64>, note: Note<'_>) {
         let (size, count) = (self.settings.block_tokens, hits.len() + found.len());
         hits.iter().for_each(|block| self.pool.share(*block));
         let (Some(tiers), Some(live)) = (&mut self.tiers, &mut self.live[slot]) else { return };
         let load = tiers.load(&found);
-        live.blocks.extend_from_slice(hits);
-        live.blocks.extend((0..found.len()).map_while(|_| self.pool.take()));
+        live.named.extend_from_slice(hits);
+        live.blocks += count as u32;
+        self.pool.take(found.len() as u32);
         for _ in 0..count {
             live.chain.next(&live.request.runs, size);
         }
@@ -108,13 +109,7 @@ impl VllmEngine {
             return VllmStart::Waits;
         };
         let loaded = std::mem::take(&mut load.blocks);
-        let first = live.blocks.len() - loaded.len().min(live.blocks.len());
-        if !loaded.is_empty() {
-            live.blocks[first..]
-                .iter()
-                .zip(loaded)
-                .for_each(|(block, content)| self.pool.keep(*block, content));
-        }
+        live.named.extend(loaded.into_iter().map(|content| self.pool.keep(content)));
         VllmStart::With(vec![], load.tokens)
     }
 
