@@ -12,7 +12,7 @@ use crate::quantity::ledger::{Ledger, Traced};
 use crate::quantity::num::Qty;
 use crate::report::answer::estimate_deployment;
 use crate::report::explain::{ExplainedInterval, ExplainedNumber, candidate_words, interval_of};
-use crate::search::run::run;
+use crate::search::decide::decided;
 use crate::serving::evaluate::Evaluation;
 use crate::spec::error::Error;
 use crate::spec::limits::DEPTH;
@@ -163,7 +163,7 @@ fn explained(
     let problem = resolved.problem()?;
     let candidate = match resolved.deployment {
         Some(_) => Some(candidate(&problem, &plan)?),
-        None => run(&problem, &control.search).best.map(|found| found.candidate),
+        None => decided(problem.clone(), &control.search).outcome.best.map(|found| found.candidate),
     };
     let Some(candidate) = candidate else {
         let reason = "no feasible deployment, so no number to explain; `optimize` reports the reasons";

@@ -16,7 +16,7 @@ use crate::report::compared::{PlainPlan, RuntimeTrial};
 use crate::report::evidence::UntriedPlan;
 use crate::report::proof::{Proof, gap_between};
 use crate::report::result::{OptimizeResult, ReportedDeployment};
-use crate::search::decide::{Decision, decide};
+use crate::search::decide::{PlanDecision, decide};
 use crate::search::layouts::Layouts;
 use crate::search::outcome::{EvaluatedCandidate, Outcome, Status};
 use crate::search::point::place;
@@ -246,8 +246,7 @@ fn on_runtime(
     let stop = control.search.stop;
     let layouts =
         if request.why { Layouts::shared_until(&problem, stop) } else { Layouts::until(&problem, stop) };
-    let Decision { problem, outcome, untried } =
-        decide(problem, &layouts, resolved.evidence, &control.search);
+    let PlanDecision { problem, outcome, untried } = decide(problem, &layouts, &control.search);
     if is_stopped(&outcome) && (control.stopped_by)().is_none() {
         let expected = "one that is not abandoned";
         return Err(Error::new("optimize", "a stopped search", expected, "send the request again"));

@@ -9,7 +9,7 @@ use super::run::{Control, run_with};
 use crate::spec::evidence::EvidenceRule;
 
 /// The result of a search under a rule.
-pub struct Decision {
+pub struct PlanDecision {
     /// The problem whose plans were searched.
     pub problem: Problem,
     pub outcome: Outcome,
@@ -19,23 +19,27 @@ pub struct Decision {
 
 /// Solves a problem. The best plan of all is preferred where its kind was measured, or where it is better than every plan
 /// of a measured kind even at the worse end of its interval.
-pub fn decide(problem: Problem, layouts: &Layouts, rule: EvidenceRule, control: &Control) -> Decision {
+pub fn decide(problem: Problem, layouts: &Layouts, control: &Control) -> PlanDecision {
     let outcome = run_with(&problem, layouts, control);
-    let Some(best) = outcome
-        .best
-        .clone()
-        .filter(|best| rule == EvidenceRule::Measured && problem.space.rows_of(&best.candidate) == 0)
-    else {
-        return Decision { problem, outcome, untried: None };
+    let Some(best) = outcome.best.clone().filter(|best| {
+        problem.space.rule == EvidenceRule::Measured && problem.space.rows_of(&best.candidate) == 0
+    }) else {
+        return PlanDecision { problem, outcome, untried: None };
     };
     let measured = problem.clone().with_measured_only(true);
     let found = run_with(&measured, layouts, control);
     let stopped = found.status == Status::Feasible && outcome.status == Status::Optimal;
     let inside = found.best.as_ref().is_some_and(|found| is_inside(&problem, found, &best));
     match inside && !stopped {
-        true => Decision { problem: measured, outcome: found, untried: Some(best) },
-        false => Decision { problem, outcome, untried: None },
+        true => PlanDecision { problem: measured, outcome: found, untried: Some(best) },
+        false => PlanDecision { problem, outcome, untried: None },
     }
+}
+
+/// The same where only the best plan is needed.
+pub fn decided(problem: Problem, control: &Control) -> PlanDecision {
+    let layouts = Layouts::until(&problem, control.stop);
+    decide(problem, &layouts, control)
 }
 
 /// Whether `found` is no worse in the first objective term than the worse end of the interval of `best`.

@@ -3,7 +3,7 @@
 use super::problem::Problem;
 use crate::spec::nearness::{Interval, PredictionIntervals};
 use crate::spec::objective::{LatencyLimits, Metric};
-use crate::spec::odds::{LatencyErrors, PredictedLatencies, deviations};
+use crate::spec::odds::{LatencyErrors, PointLatencies, deviations};
 use crate::spec::percentile::{Confidence, OddsLevel};
 
 /// Upper ends of measured / predicted TTFT and TPOT; 1 where the SLOs apply to the prediction itself.
@@ -59,7 +59,7 @@ impl ErrorMargin {
 
     /// Latencies with this error.
     #[inline(always)]
-    pub fn latencies(self, PredictedLatencies { ttft, tpot, e2e }: PredictedLatencies) -> [(Metric, f64); 3] {
+    pub fn latencies(self, PointLatencies { ttft, tpot, e2e }: PointLatencies) -> [(Metric, f64); 3] {
         let [first, rest] = self.in_e2e;
         // Without errors, not even those of rounding.
         let whole = if self.in_e2e == [1.0; 2] { e2e } else { ttft * first + (e2e - ttft) * rest };
@@ -67,20 +67,20 @@ impl ErrorMargin {
     }
 
     /// The odds of all SLOs, where these are too small.
-    pub fn odds_missed(&self, predicted: PredictedLatencies, limits: &LatencyLimits) -> Option<(f64, f64)> {
+    pub fn odds_missed(&self, predicted: PointLatencies, limits: &LatencyLimits) -> Option<(f64, f64)> {
         let JointOdds { errors, least } = self.joint.as_ref()?;
         let odds = errors.all(predicted, limits);
         (odds < *least).then_some((odds, *least))
     }
 
     /// The largest ratio of a latency at the upper ends to its SLO.
-    fn each_filled(self, predicted: PredictedLatencies, limits: &LatencyLimits) -> f64 {
+    fn each_filled(self, predicted: PointLatencies, limits: &LatencyLimits) -> f64 {
         let shares = self.latencies(predicted).into_iter();
         shares.filter_map(|(metric, value)| Some(value / limits.of(metric)?)).fold(0.0, f64::max)
     }
 
     /// The factor of the SLOs at which latencies would just meet them: above 1 they are missed.
-    pub fn filled(self, predicted: PredictedLatencies, limits: &LatencyLimits) -> f64 {
+    pub fn filled(self, predicted: PointLatencies, limits: &LatencyLimits) -> f64 {
         let Some(JointOdds { errors, least }) = &self.joint else {
             return self.each_filled(predicted, limits);
         };
@@ -123,9 +123,8 @@ impl ErrorMargin {
                 high
             };
         }
-        let met = |tpot: f64| {
-            errors.all(PredictedLatencies { ttft, tpot, e2e: ttft + later * tpot }, limits) >= *least
-        };
+        let met =
+            |tpot: f64| errors.all(PointLatencies { ttft, tpot, e2e: ttft + later * tpot }, limits) >= *least;
         if met(high) {
             return high;
         }

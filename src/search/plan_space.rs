@@ -4,7 +4,7 @@ use super::candidate::{Candidate, PoolPlan};
 use crate::plan::infeasible::Infeasible;
 use crate::plan::parallel::ParallelPlan;
 use crate::plan::rules::RoleSet;
-use crate::spec::evidence::MeasuredKinds;
+use crate::spec::evidence::{EvidenceRule, MeasuredKinds};
 use crate::spec::offload::Offload;
 use crate::spec::plan_space::{ServingMode, UnusedDegrees};
 use crate::spec::role::Role;
@@ -16,7 +16,9 @@ pub struct PlanSpace {
     pub without: UnusedDegrees,
     /// Kinds that were measured, nearest to the problem; `None` where models of its class never were.
     pub kinds: Option<MeasuredKinds>,
-    /// Whether a plan must be of such a kind.
+    /// Whether the answer should be of such a kind.
+    pub rule: EvidenceRule,
+    /// Whether only plans of such kinds are searched.
     pub measured_only: bool,
 }
 

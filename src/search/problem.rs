@@ -31,7 +31,7 @@ use crate::spec::cluster::Cluster;
 use crate::spec::format::NumberFormat;
 use crate::spec::nearness::{Interval, PredictionIntervals};
 use crate::spec::objective::{LatencyLimits, Metric, MetricInput, ObjectiveTerm};
-use crate::spec::odds::PredictedLatencies;
+use crate::spec::odds::PointLatencies;
 use crate::spec::percentile::{Confidence, OddsLevel, Percentile};
 use crate::spec::role::Role;
 use crate::spec::runtime::{MemoryQuantiles, Runtime};
@@ -516,7 +516,7 @@ impl Problem {
     }
 
     /// Each that is missed; where none is, the odds of all at once that are too small.
-    fn misses(&self, predicted: PredictedLatencies, margin: ErrorMargin) -> impl Iterator<Item = Infeasible> {
+    fn misses(&self, predicted: PointLatencies, margin: ErrorMargin) -> impl Iterator<Item = Infeasible> {
         let confidence = self.confidence;
         let each = margin.latencies(predicted).into_iter().filter_map(move |(metric, value)| {
             let limit = self.limit(metric)?;
@@ -548,15 +548,15 @@ impl Problem {
     }
 }
 
-fn latencies(point: &Point) -> PredictedLatencies {
+fn latencies(point: &Point) -> PointLatencies {
     let at = |metric| point[place(metric)];
-    PredictedLatencies { ttft: at(Metric::Ttft), tpot: at(Metric::Tpot), e2e: at(Metric::E2e) }
+    PointLatencies { ttft: at(Metric::Ttft), tpot: at(Metric::Tpot), e2e: at(Metric::E2e) }
 }
 
 /// The latencies of the slowest pool.
-pub fn slowest_latencies(evaluation: &Evaluation<Qty<f64>>) -> PredictedLatencies {
+pub fn slowest_latencies(evaluation: &Evaluation<Qty<f64>>) -> PointLatencies {
     let Slowest { ttft, tpot, e2e } = evaluation.slowest;
-    PredictedLatencies { ttft: ttft.value(), tpot: tpot.value(), e2e: e2e.value() }
+    PointLatencies { ttft: ttft.value(), tpot: tpot.value(), e2e: e2e.value() }
 }
 
 /// The upper ends of the prediction intervals of aggregated and of disaggregated serving, the widest of all formats;

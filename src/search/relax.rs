@@ -3,11 +3,13 @@
 
 use super::change::Change;
 use super::conflict::minimal;
-use super::outcome::{EvaluatedCandidate, Status};
+use super::decide::decided;
+use super::outcome::{EvaluatedCandidate, Outcome, Status};
 use super::problem::{Problem, Traffic};
 use super::run::{Control, run};
 use crate::quantity::read::Plain;
 use crate::spec::objective::Metric;
+use crate::spec::percentile::Confidence;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Condition {
@@ -35,7 +37,10 @@ pub struct Conflicts {
 pub fn best(problem: &Problem, control: &Control) -> Result<Option<EvaluatedCandidate>, Stopped> {
     let mut bare = problem.clone();
     bare.axes.clear();
-    let outcome = run(&bare, control);
+    of_search(decided(bare, control).outcome)
+}
+
+fn of_search(outcome: Outcome) -> Result<Option<EvaluatedCandidate>, Stopped> {
     match (outcome.best, outcome.status) {
         (None, Status::Unknown) => Err(Stopped),
         (best, _) => Ok(best),
@@ -49,7 +54,7 @@ pub fn answered(problems: &[Problem], control: &Control) -> Result<bool, Stopped
         if (control.stop)() {
             return Err(Stopped);
         }
-        match best(&problem.feasibility(), control) {
+        match of_search(run(&problem.feasibility(), control)) {
             Ok(Some(_)) => return Ok(true),
             Ok(None) => {}
             Err(Stopped) => stopped = true,
@@ -129,8 +134,38 @@ pub fn conflicts(problems: &[Problem], control: &Control) -> Result<Conflicts, S
 pub fn least(problems: &[Problem], metric: Metric, control: &Control) -> Result<Option<f64>, Stopped> {
     let each = problems.iter().map(|problem| least_of(problem, metric, control));
     let found = each.collect::<Result<Vec<_>, Stopped>>()?;
-    Ok(found.into_iter().flatten().reduce(f64::min))
+    let Some(least) = found.into_iter().flatten().reduce(f64::min) else { return Ok(None) };
+    if problems.iter().all(|problem| problem.confidence() == Confidence::Median) {
+        return Ok(Some(least));
+    }
+    // A limit that is met with odds allows for errors.
+    let met = |times: f64| answered(&all_with(problems, Condition::Limit(metric, least * times)), control);
+    Ok(smallest_factor(met, CLOSEST)?.map(|times| times * least))
 }
+
+/// The smallest factor of at least 1 for which `holds`, to within a factor of `close`; `None` where it holds for none.
+fn smallest_factor(
+    mut holds: impl FnMut(f64) -> Result<bool, Stopped>,
+    close: f64,
+) -> Result<Option<f64>, Stopped> {
+    let (mut low, mut high) = (1.0, 1.0);
+    while !holds(high)? {
+        if high > FARTHEST {
+            return Ok(None);
+        }
+        (low, high) = (high, 1.5 * high);
+    }
+    while high / low > close {
+        let middle = f64::sqrt(low * high);
+        if holds(middle)? { high = middle } else { low = middle }
+    }
+    Ok(Some(high))
+}
+
+/// Factors on limits beyond which none is tried.
+const FARTHEST: f64 = 64.0;
+/// Distance of a limit from the smallest one.
+const CLOSEST: f64 = 1.005;
 
 fn least_of(problem: &Problem, metric: Metric, control: &Control) -> Result<Option<f64>, Stopped> {
     let free = without(problem, &[Condition::Limit(metric, f64::INFINITY)]).optimizing(metric);
@@ -157,24 +192,17 @@ pub fn factor(
     const CLOSE: f64 = 1.02;
     let lifted: Vec<Condition> =
         limits.iter().map(|(metric, limit)| Condition::Limit(*metric, *limit)).collect();
-    let mut most: Option<f64> = None;
-    for problem in problems {
-        if let Some(free) = best(&without(problem, &lifted), control)? {
-            let needed = limits.iter().map(|(metric, limit)| slowest(problem, &free, *metric) / limit);
-            let needed = needed.fold(1.0, f64::max);
-            most = Some(most.map_or(needed, |most| most.min(needed)));
-        }
+    let free: Vec<Problem> = problems.iter().map(|problem| without(problem, &lifted)).collect();
+    if !answered(&free, control)? {
+        return Ok(None);
     }
-    let Some(most) = most else { return Ok(None) };
-    let (mut low, mut high) = (1.0, most * CLOSE);
-    while high / low > CLOSE {
-        let middle = f64::sqrt(low * high);
+    let met = |times: f64| {
         let scaled = limits.iter().fold(problems.to_vec(), |problems, (metric, limit)| {
-            all_with(&problems, Condition::Limit(*metric, limit * middle))
+            all_with(&problems, Condition::Limit(*metric, limit * times))
         });
-        if answered(&scaled, control)? { high = middle } else { low = middle }
-    }
-    Ok(Some(high))
+        answered(&scaled, control)
+    };
+    smallest_factor(met, CLOSE)
 }
 
 /// The largest `n` from `low` up to but not including `beyond` for which `holds`, if it holds for none beyond one it

@@ -228,10 +228,10 @@ pub struct SizedProblem {
 
 /// The minimum number of copies of the system that serve `users` within the SLOs, under a rule on the kinds of plans: those
 /// of measured kinds count, unless they take more copies than the best of all takes at the worse end of its interval.
-pub fn size_by(problem: Problem, users: u64, rule: EvidenceRule) -> Result<SizedProblem, Box<Unfit>> {
+pub fn size_by(problem: Problem, users: u64) -> Result<SizedProblem, Box<Unfit>> {
     let sized = size(&problem, users)?;
     let candidate = &sized.at_share.candidate;
-    if rule == EvidenceRule::Any || problem.space.rows_of(candidate) > 0 {
+    if problem.space.rule == EvidenceRule::Any || problem.space.rows_of(candidate) > 0 {
         return Ok(SizedProblem { problem, sized });
     }
     let formats = &problem.formats[candidate.formats];

@@ -78,7 +78,7 @@ pub struct LatencyErrors {
 
 /// Predicted latencies, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PredictedLatencies {
+pub struct PointLatencies {
     pub ttft: f64,
     pub tpot: f64,
     pub e2e: f64,
@@ -105,8 +105,8 @@ impl LatencyErrors {
     }
 
     /// The odds of each SLO, and of all.
-    pub fn odds(&self, predicted: PredictedLatencies, limits: &LatencyLimits) -> LatencyOdds {
-        let PredictedLatencies { ttft, tpot, e2e } = predicted;
+    pub fn odds(&self, predicted: PointLatencies, limits: &LatencyLimits) -> LatencyOdds {
+        let PointLatencies { ttft, tpot, e2e } = predicted;
         let of = |curve: &ErrorCurve, limit: Option<f64>, value: f64| {
             limit.map_or(1.0, |limit| curve.within(limit / value))
         };
@@ -125,7 +125,7 @@ impl LatencyErrors {
     }
 
     /// The odds of all SLOs. Higher latencies never have better ones.
-    pub fn all(&self, predicted: PredictedLatencies, limits: &LatencyLimits) -> f64 {
+    pub fn all(&self, predicted: PointLatencies, limits: &LatencyLimits) -> f64 {
         self.odds(predicted, limits).all
     }
 
@@ -206,7 +206,7 @@ mod tests {
                 tpot: seconds(tpot * tight),
                 e2e: seconds(e2e * 1.05),
             };
-            let odds = errors.odds(PredictedLatencies { ttft, tpot, e2e }, &limits);
+            let odds = errors.odds(PointLatencies { ttft, tpot, e2e }, &limits);
             let mut random = fastrand::Rng::with_seed(3);
             let mut met = [0u32; 4];
             const DRAWS: u32 = 20_000;
@@ -232,7 +232,7 @@ mod tests {
             let errors = LatencyErrors { ttft: curve, tpot: curve };
             let limits = LatencyLimits { ttft: seconds(1.0), tpot: seconds(0.05), e2e: seconds(6.0) };
             let of = |ttft: f64, tpot: f64| {
-                errors.all(PredictedLatencies { ttft, tpot, e2e: ttft + 100.0 * tpot }, &limits)
+                errors.all(PointLatencies { ttft, tpot, e2e: ttft + 100.0 * tpot }, &limits)
             };
             let known = of(ttft, tpot);
             prop_assert!(of(ttft * more, tpot) <= known + 1e-3 && of(ttft, tpot * more) <= known + 1e-3);

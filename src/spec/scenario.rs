@@ -85,7 +85,7 @@ scenario! {
     #[cfg_attr(feature = "cli", arg(long, value_enum, value_name = "p50|p90|p95|p99", hide_possible_values = true, help_heading = TRAFFIC))]
     pub percentile: Percentile,
     /// Odds that the deployment meets all SLOs when measured: a percentile (p50 to p99) or a number (0.8); `median`: each SLO by the prediction itself [default: p75]
-    #[cfg_attr(feature = "cli", arg(long, value_name = "P", help_heading = TRAFFIC))]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "ODDS", help_heading = TRAFFIC))]
     pub risk: Confidence,
     /// Plans that may be the answer: those of a measured kind, unless a better one is beyond the interval, or all [default: measured]
     #[cfg_attr(feature = "cli", arg(long, value_enum, value_name = "measured|any", hide_possible_values = true, help_heading = CHOICES))]

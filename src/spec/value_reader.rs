@@ -26,7 +26,7 @@ pub struct ValueFault {
 /// The value of a type.
 pub fn from_value<T: DeserializeOwned>(value: &Value) -> Result<T, ValueFault> {
     let fault = OnceCell::new();
-    let place = Place { within: None, fault: &fault };
+    let place = ValuePlace { within: None, fault: &fault };
     T::deserialize(ValueReader { value, place: &place }).map_err(|error| {
         // An untagged type tries its forms: the first fault may be of one that was left again.
         let path = fault.into_inner().unwrap_or_default();
@@ -36,20 +36,20 @@ pub fn from_value<T: DeserializeOwned>(value: &Value) -> Result<T, ValueFault> {
 
 /// Where a value is, and the path of the first fault.
 #[derive(Clone, Copy)]
-struct Place<'p> {
-    within: Option<(&'p Place<'p>, Step<'p>)>,
+struct ValuePlace<'p> {
+    within: Option<(&'p ValuePlace<'p>, PathStep<'p>)>,
     fault: &'p OnceCell<String>,
 }
 
 #[derive(Clone, Copy)]
-enum Step<'p> {
+enum PathStep<'p> {
     Key(&'p str),
     At(usize),
 }
 
-impl<'p> Place<'p> {
-    fn inside(&'p self, step: Step<'p>) -> Place<'p> {
-        Place { within: Some((self, step)), fault: self.fault }
+impl<'p> ValuePlace<'p> {
+    fn inside(&'p self, step: PathStep<'p>) -> ValuePlace<'p> {
+        ValuePlace { within: Some((self, step)), fault: self.fault }
     }
 
     fn failed(&self, error: Error) -> Error {
@@ -63,14 +63,14 @@ impl<'p> Place<'p> {
     }
 }
 
-impl fmt::Display for Place<'_> {
+impl fmt::Display for ValuePlace<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some((parent, step)) = &self.within else { return Ok(()) };
         parent.fmt(f)?;
         match step {
-            Step::Key(key) if parent.within.is_none() => f.write_str(key),
-            Step::Key(key) => write!(f, ".{key}"),
-            Step::At(at) => write!(f, "[{at}]"),
+            PathStep::Key(key) if parent.within.is_none() => f.write_str(key),
+            PathStep::Key(key) => write!(f, ".{key}"),
+            PathStep::At(at) => write!(f, "[{at}]"),
         }
     }
 }
@@ -78,7 +78,7 @@ impl fmt::Display for Place<'_> {
 #[derive(Clone, Copy)]
 struct ValueReader<'de, 'p> {
     value: &'de Value,
-    place: &'p Place<'p>,
+    place: &'p ValuePlace<'p>,
 }
 
 impl<'de> ValueReader<'de, '_> {
@@ -196,7 +196,7 @@ impl<'de> Deserializer<'de> for ValueReader<'de, '_> {
             }
             Value::Object(object) => match object.iter().next().filter(|_| object.len() == 1) {
                 Some((name, value)) => {
-                    let place = self.place.inside(Step::Key(name));
+                    let place = self.place.inside(PathStep::Key(name));
                     visitor.visit_enum(VariantReader { name, value: Some(value), place })
                 }
                 None => Err(Error::invalid_value(Unexpected::Map, &"map with a single key")),
@@ -209,7 +209,7 @@ impl<'de> Deserializer<'de> for ValueReader<'de, '_> {
 struct ObjectReader<'de, 'p> {
     left: serde_json::map::Iter<'de>,
     value: Option<(&'de str, &'de Value)>,
-    place: &'p Place<'p>,
+    place: &'p ValuePlace<'p>,
 }
 
 impl<'de> MapAccess<'de> for &mut ObjectReader<'de, '_> {
@@ -223,7 +223,7 @@ impl<'de> MapAccess<'de> for &mut ObjectReader<'de, '_> {
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Error> {
         let (key, value) = self.value.take().ok_or_else(|| Error::custom("value is missing"))?;
-        let place = self.place.inside(Step::Key(key));
+        let place = self.place.inside(PathStep::Key(key));
         place.done(seed.deserialize(ValueReader { value, place: &place }))
     }
 
@@ -234,7 +234,7 @@ impl<'de> MapAccess<'de> for &mut ObjectReader<'de, '_> {
 
 struct ListReader<'de, 'p> {
     left: std::iter::Enumerate<std::slice::Iter<'de, Value>>,
-    place: &'p Place<'p>,
+    place: &'p ValuePlace<'p>,
 }
 
 impl<'de> SeqAccess<'de> for &mut ListReader<'de, '_> {
@@ -242,7 +242,7 @@ impl<'de> SeqAccess<'de> for &mut ListReader<'de, '_> {
 
     fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, Error> {
         let Some((at, value)) = self.left.next() else { return Ok(None) };
-        let place = self.place.inside(Step::At(at));
+        let place = self.place.inside(PathStep::At(at));
         place.done(seed.deserialize(ValueReader { value, place: &place })).map(Some)
     }
 
@@ -309,7 +309,7 @@ impl<'de> Deserializer<'de> for KeyReader<'de> {
 struct VariantReader<'de, 'p> {
     name: &'de str,
     value: Option<&'de Value>,
-    place: Place<'p>,
+    place: ValuePlace<'p>,
 }
 
 impl<'de> EnumAccess<'de> for VariantReader<'de, '_> {

@@ -104,8 +104,7 @@ impl ResolvedScenario {
         Ok(problem.at_confidence(self.confidence))
     }
 
-    /// The plans that may be the answer. Which kinds were measured is known; whether only these are searched is not
-    /// decided here.
+    /// The plans that may be the answer.
     fn plan_space(&self) -> PlanSpace {
         let device = &self.cluster.device;
         let query = KindQuery {
@@ -119,6 +118,7 @@ impl ResolvedScenario {
             mode: self.mode,
             without: self.without,
             kinds: MeasuredKinds::nearest(measured_kinds(), &query),
+            rule: self.evidence,
             measured_only: false,
         }
     }

@@ -6,8 +6,10 @@ use mantile::request::command::of_command;
 use mantile::request::estimate::{EstimateRequest, estimate};
 use mantile::request::optimize::{OptimizeRequest, optimize};
 use mantile::spec::deployment::Deployment;
+use mantile::spec::evidence::EvidenceRule;
 use mantile::spec::notation::PlanText;
 use mantile::spec::objective::Direction;
+use mantile::spec::plan_space::ServingMode;
 use mantile::spec::scenario::Scenario;
 use mantile::store::catalog::Catalog;
 use serde_json::{Value, json};
@@ -119,6 +121,8 @@ fn every_file_of_a_launch_is_read_as_what_it_launches() {
     let certain = [("sglang", "Llama-3.3-70B", "8xh100"), ("vllm", "Qwen3-32B", "2x8xh100")];
     let certain = certain.map(|(runtime, model, hardware)| Scenario {
         runtime: Some(runtime.into()),
+        evidence: Some(EvidenceRule::Any),
+        mode: (runtime == "sglang").then_some(ServingMode::Disaggregated),
         ..Scenario::of(model, hardware)
     });
     for scenario in certain.into_iter().chain((0..cases(12)).map(|_| drawn(&mut random))) {

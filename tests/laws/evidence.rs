@@ -21,11 +21,10 @@ fn rows(found: &ReportedDeployment) -> u64 {
     found.evidence.map_or(0, |evidence| evidence.rows)
 }
 
-/// The worse end of an interval; the value itself where the metric has none.
+/// The worse end of an interval, where the metric has one.
 fn worse_end(found: &ReportedDeployment, metric: Metric, direction: Direction) -> Option<f64> {
-    let ends = found.intervals.as_ref().and_then(|known| known.get(metric));
-    let end = ends.map(|ends| if direction == Direction::Minimize { ends.p90 } else { ends.p10 });
-    end.or(found.figure(metric))
+    let ends = found.intervals.as_ref()?.get(metric)?;
+    Some(if direction == Direction::Minimize { ends.p90 } else { ends.p10 })
 }
 
 /// No headline without evidence inside whose interval an evidenced plan lies; and without such a choice, the best of all.

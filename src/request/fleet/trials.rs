@@ -77,7 +77,7 @@ pub(super) fn try_systems(
     let mine: Vec<usize> = (0..inputs.buckets.len()).filter(|bucket| ours(*bucket)).collect();
     let wanted: Vec<Lengths> = mine.iter().map(|bucket| lengths(&inputs.buckets[*bucket])).collect();
     // Plans of measured kinds, where the system has any.
-    let measured = (resolved.evidence == EvidenceRule::Measured)
+    let measured = (problem.space.rule == EvidenceRule::Measured)
         .then(|| rates(&problem.clone().with_measured_only(true), &wanted));
     let shapes = measured.filter(|found| !found.is_empty()).unwrap_or_else(|| rates(problem, &wanted));
     if shapes.is_empty() {

@@ -220,7 +220,7 @@ impl<'a> SizedOption<'a> {
         let name = &resolved.cluster.name;
         let problem =
             resolved.problem().map_err(|fault| Box::new((rejected_for_error(name, &fault), None)))?;
-        match size_by(problem, sought.users, resolved.evidence) {
+        match size_by(problem, sought.users) {
             Err(unfit) => Err(Box::new((missed(name, vec![], &unfit), Some(unfit.census)))),
             Ok(SizedProblem { problem, sized }) => {
                 Ok(SizedOption { resolved, keeps_quality, problem, sized })

@@ -14,8 +14,9 @@ use crate::request::given_plan::with_plan_of;
 use crate::request::optimize::{OptimizeRequest, at, optimize};
 use crate::request::remedy::of_each_runtime;
 use crate::request::simulate::{SimulateRequest, SimulatedTraffic, simulate};
+use crate::search::decide::{PlanDecision, decided};
 use crate::search::outcome::{Outcome, Status};
-use crate::search::run::{Control, run};
+use crate::search::run::Control;
 use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
 use crate::spec::precision::ANY;
@@ -127,7 +128,7 @@ impl<'a> PointEvaluator<'a> {
         // Only the optimum is needed: without axes the search keeps no front.
         let mut problem = point.problem().clone();
         problem.axes.clear();
-        let found = run(&problem, &silent);
+        let PlanDecision { problem, outcome: found, .. } = decided(problem, &silent);
         let best = found.best.as_ref();
         Ok(PointOutcome {
             status: status(found.status),

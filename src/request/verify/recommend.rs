@@ -160,7 +160,7 @@ impl<'a> RecommendRerun<'a> {
             format!("each.weight_format: {format} does not run with {} on {}", build.runtime, build.system)
         })?;
         let problem = resolved.problem().map_err(fault)?;
-        let SizedProblem { problem, sized } = size_by(problem, self.requirements.users, resolved.evidence)
+        let SizedProblem { problem, sized } = size_by(problem, self.requirements.users)
             .map_err(|unfit| format!("it does not meet the requirements: {}", unfit.reason))?;
         let sized = sized.at_full_load(&problem);
         Ok(of_sized(build, &serving(resolved, &problem, &sized, (*kept, lot)), &self.requirements))
