@@ -3,7 +3,9 @@
 
 use mantile::search::point::place;
 use mantile::search::run::{UNWATCHED, run};
+use mantile::spec::evidence::EvidenceRule;
 use mantile::spec::objective::Metric;
+use mantile::spec::percentile::Confidence;
 use mantile::spec::scenario::Scenario;
 use rayon::prelude::*;
 
@@ -59,6 +61,8 @@ fn with_a_rate_no_plan_within_the_slos_is_cheaper_than_the_default() {
         .map(|&(model, device, devices, rate, isl, osl, ttft, tpot)| {
             let requested = |count: u64| Scenario {
                 rate: Some(rate),
+                risk: Some(Confidence::Median),
+                evidence: Some(EvidenceRule::Any),
                 isl: Some(isl),
                 osl: Some(osl),
                 ttft: ttft.map(Into::into),

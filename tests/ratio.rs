@@ -14,6 +14,7 @@ use mantile::search::problem::Problem;
 use mantile::search::ratio::{Goal, Roles, Worker, WorkerMix, best, best_pair, check, one_each, program};
 use mantile::search::run::{UNWATCHED, run};
 use mantile::spec::objective::Metric;
+use mantile::spec::percentile::Confidence;
 use mantile::spec::scenario::Scenario;
 use mantile::store::catalog::Catalog;
 use mantile::store::resolved_scenario::ResolvedScenario;
@@ -192,7 +193,7 @@ fn posed(model: &str, hardware: &str) -> (ResolvedScenario, Problem) {
     let scenario =
         Scenario { model: Some(model.into()), hardware: Some(hardware.into()), ..Scenario::default() };
     let resolved = ResolvedScenario::resolve(&Catalog::default(), &scenario).unwrap();
-    let problem = resolved.problem().unwrap();
+    let problem = resolved.problem().unwrap().at_confidence(Confidence::Median);
     (resolved, problem)
 }
 

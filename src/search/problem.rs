@@ -48,7 +48,7 @@ pub struct Formats {
     /// Machine figures with their sources.
     pub machine: Machine<Datum>,
     pub intervals: Option<PredictionIntervals>,
-    /// What the SLOs allow for, by these intervals and the confidence of the problem.
+    /// The errors that the SLOs allow for, by these intervals and the confidence of the problem.
     pub margins: FormatMargins,
     /// Quantiles of memory other than the KV cache, where measured.
     pub memory_quantiles: Option<MemoryQuantiles>,

@@ -153,7 +153,7 @@ fn smallest_factor(
         if high > FARTHEST {
             return Ok(None);
         }
-        (low, high) = (high, 1.5 * high);
+        (low, high) = (high, 2.0 * high);
     }
     while high / low > close {
         let middle = f64::sqrt(low * high);
@@ -163,7 +163,7 @@ fn smallest_factor(
 }
 
 /// Factors on limits beyond which none is tried.
-const FARTHEST: f64 = 64.0;
+const FARTHEST: f64 = 1e7;
 /// Distance of a limit from the smallest one.
 const CLOSEST: f64 = 1.005;
 

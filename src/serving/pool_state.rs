@@ -47,17 +47,9 @@ struct JoinedPrompts<T> {
 }
 
 impl<N: Num> PoolState<'_, Qty<N>> {
-    /// Prefills of `others` that share a step of a request in a closed loop.
+    /// Prefills of `others` that share a step of a request.
     fn turns(&self, others: Qty<N>) -> Qty<N> {
         (self.machine.chip.prefill_interference * others / self.terms.osl).is(&TURNS)
-    }
-
-    /// Prefills that share a cycle of `round`.
-    fn prefills_in_cycle(&self, round: &DecodeStep<Qty<N>>, demand: &Demand<Qty<N>>) -> Qty<N> {
-        match demand {
-            Demand::Rate(_) => (round.sequences / self.terms.osl).is(&ARRIVALS_IN_CYCLE),
-            Demand::Free | Demand::InFlight(_) => self.turns(round.sequences - 1.0),
-        }
     }
 
     /// Whether prompts join the steps of requests that decode.
@@ -74,7 +66,6 @@ impl<N: Num> PoolState<'_, Qty<N>> {
         &self,
         read: &R,
         round: &DecodeStep<Qty<N>>,
-        demand: &Demand<Qty<N>>,
     ) -> Option<JoinedPrompts<Qty<N>>> {
         if !self.joins_prompts() {
             return None;
@@ -85,7 +76,7 @@ impl<N: Num> PoolState<'_, Qty<N>> {
         let new = terms.isl - terms.prefix;
         let budget = self.machine.of(Phase::Prefill).chip.max_batched_tokens;
         let chunks = (new / budget).ceil().is(&PARTS);
-        let every = self.prefills_in_cycle(round, demand) * chunks;
+        let every = self.turns(round.sequences - 1.0) * chunks;
         let (share, parts) = (every.min(one).is(&SHARE), every.max(one).is(&PARTS_AT_ONCE));
         let each = new / chunks;
         let load = RankLoad {
@@ -106,34 +97,27 @@ impl<N: Num> PoolState<'_, Qty<N>> {
     }
 
     /// TPOT of `round`: the own step, or that of a crowd.
-    fn mean_tpot(
-        &self,
-        round: &DecodeStep<Qty<N>>,
-        joined: Option<&JoinedPrompts<Qty<N>>>,
-        demand: &Demand<Qty<N>>,
-    ) -> Qty<N> {
+    fn mean_tpot(&self, round: &DecodeStep<Qty<N>>, joined: Option<&JoinedPrompts<Qty<N>>>) -> Qty<N> {
         let own = round.per_token(round.cycle);
         let shared = match joined {
             Some(joined) => joined.share * (joined.cycle - round.cycle),
-            None => self.prefills_in_cycle(round, demand) * self.prompt.slowest,
+            None => self.turns(round.sequences - 1.0) * self.prompt.slowest,
         };
         (own + shared).is(&TPOT)
     }
 
     /// Mean time of a request under random arrivals, whatever the percentile of its latencies.
     pub(super) fn mean_life<R: Reading<N = N>>(&self, read: &R, rate: Qty<N>) -> Qty<N> {
-        let demand = Demand::Rate(rate);
-        let joined = self.joined(read, &self.round, &demand);
+        let joined = self.joined(read, &self.round);
         let service = self.service(joined.as_ref());
         let wait = mean_wait(service, self.prompt_load(read, rate, service));
         let first = self.first_token(self.random_wait(), wait, joined.as_ref());
-        e2e(first, self.mean_tpot(&self.round, joined.as_ref(), &demand), self.terms.osl)
+        e2e(first, self.mean_tpot(&self.round, joined.as_ref()), self.terms.osl)
     }
 
     /// TPOT, at the percentile of the workload under random arrivals.
     pub(super) fn tpot<R: Reading<N = N>>(&self, read: &R, demand: &Demand<Qty<N>>) -> Qty<N> {
-        let at = |round| self.mean_tpot(round, self.joined(read, round, demand).as_ref(), demand);
-        let own = || at(&self.round);
+        let own = || self.mean_tpot(&self.round, self.joined(read, &self.round).as_ref());
         let (Demand::Rate(_), Some(tail)) = (demand, &self.terms.tail) else { return own() };
         if tail.percentile == Percentile::P50 {
             return own();
@@ -141,7 +125,7 @@ impl<N: Num> PoolState<'_, Qty<N>> {
         let Pool { instance, load, .. } = *self.pool;
         let crowd = DecodeLoad { concurrency: tail.crowd(self.flying), offload: load.offload };
         let round = decode(read, instance, self.machine, self.terms, &crowd, self.spilled, &mut ());
-        at(&round)
+        self.mean_tpot(&round, self.joined(read, &round).as_ref())
     }
 
     /// Other requests that a new one sees on its rank. At concurrency 1 it finds no running step and no prompt ahead.
@@ -166,7 +150,7 @@ impl<N: Num> PoolState<'_, Qty<N>> {
     /// TTFT, at the percentile of the workload under random arrivals.
     pub(super) fn ttft<R: Reading<N = N>>(&self, read: &R, demand: &Demand<Qty<N>>) -> Qty<N> {
         let (chip, prompt) = (&self.machine.chip, &self.prompt);
-        let joined = self.joined(read, &self.round, demand);
+        let joined = self.joined(read, &self.round);
         let (before, queued) = match (demand, &self.terms.tail) {
             (Demand::Rate(rate), Some(tail)) => {
                 let service = self.service(joined.as_ref());
@@ -247,12 +231,6 @@ crate::formulas! {
         unit: COUNT,
         why: "every other concurrent request adds one prefill in osl steps, which delays this one by kappa times its own time",
         cite: "mean-value analysis of continuous batching; kappa fitted on published serving measurements",
-    }
-    ARRIVALS_IN_CYCLE {
-        symbol: "arrivals_in_cycle",
-        unit: COUNT,
-        why: "requests that arrive at random come whether or not others are there: as many in a cycle as end in it, one of osl steps for each sequence",
-        cite: "Poisson arrivals see time averages: Wolff 1982",
     }
     PARTS {
         symbol: "prompt_parts",

@@ -46,7 +46,7 @@ impl ErrorCurve {
         self.middle * libm::exp(self.slopes[usize::from(error > 0.0)] * error)
     }
 
-    /// The standard deviations at which a ratio lies; infinite beside a curve without width.
+    /// The standard deviations at which a ratio lies; infinite where the curve has no width.
     fn error(&self, ratio: f64) -> f64 {
         let distance = libm::log(ratio / self.middle);
         let slope = self.slopes[usize::from(distance > 0.0)];

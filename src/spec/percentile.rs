@@ -72,7 +72,7 @@ impl OddsLevel {
     pub const DEFAULT: OddsLevel = OddsLevel(750);
     pub const P90: OddsLevel = OddsLevel(900);
 
-    /// Certainties that intervals with a p10 and a p90 can tell from each other.
+    /// Certainties that intervals with a p10 and a p90 separate.
     const RANGE: std::ops::RangeInclusive<f64> = 0.5..=0.99;
 
     pub fn of(probability: f64) -> Option<OddsLevel> {

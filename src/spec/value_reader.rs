@@ -218,7 +218,9 @@ impl<'de> MapAccess<'de> for &mut ObjectReader<'de, '_> {
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Error> {
         let Some((key, value)) = self.left.next() else { return Ok(None) };
         self.value = Some((key, value));
-        seed.deserialize(KeyReader(key)).map(Some)
+        // A key that its object does not have is named by the path.
+        let place = self.place.inside(PathStep::Key(key));
+        place.done(seed.deserialize(KeyReader(key))).map(Some)
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Error> {

@@ -154,6 +154,11 @@ pub fn measured_tables() -> impl Iterator<Item = &'static str> {
     files.filter(|file| file.name.ends_with(".csv")).map(ShippedFile::text)
 }
 
+#[derive(Default, Deserialize)]
+struct KindsFile {
+    kinds: Vec<MeasuredKind>,
+}
+
 /// The kinds of deployments that were measured, from the built-in `hardware/measured/kinds.json`.
 pub fn measured_kinds() -> &'static [MeasuredKind] {
     static KINDS: OnceLock<Vec<MeasuredKind>> = OnceLock::new();
@@ -161,7 +166,7 @@ pub fn measured_kinds() -> &'static [MeasuredKind] {
         let files = shipped_files("hardware/measured").iter();
         let text = files.filter(|file| file.name == "kinds.json").map(ShippedFile::text).next();
         // A test reads the file strictly.
-        text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+        text.and_then(|text| serde_json::from_str::<KindsFile>(text).ok()).unwrap_or_default().kinds
     })
 }
 

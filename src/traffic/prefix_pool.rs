@@ -1,6 +1,6 @@
 //! The blocks of a paged KV cache whose prompts are found by the identity of their blocks.
 //!
-//! Only blocks that another prompt may find have a number. The others are alike, and counted: a run of them is taken, kept
+//! Only blocks that another prompt may find have a number. The others are equal, and counted: a run of them is taken, kept
 //! and given back at once.
 
 use std::collections::VecDeque;

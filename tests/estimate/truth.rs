@@ -10,8 +10,10 @@ use mantile::search::outcome::{EvaluatedCandidate, Status};
 use mantile::search::problem::Traffic;
 use mantile::search::run::{UNWATCHED, run};
 use mantile::search::sizing::size;
+use mantile::spec::evidence::EvidenceRule;
 use mantile::spec::fleet::{PricedOffer, TrafficBucket};
 use mantile::spec::objective::LatencyLimits;
+use mantile::spec::percentile::Confidence;
 use mantile::spec::scenario::Scenario;
 use mantile::store::catalog::Catalog;
 use proptest::prelude::*;
@@ -70,6 +72,8 @@ impl Small {
             tpot: spell(self.limits.1),
             e2e: spell(None),
             objective: Some("min-chips".into()),
+            risk: Some(Confidence::Median),
+            evidence: Some(EvidenceRule::Any),
             ..on(self.model, hardware)
         }
     }

@@ -9,6 +9,7 @@ use mantile::search::point::{before, place};
 use mantile::search::problem::Problem;
 use mantile::search::run::{Control, UNWATCHED, run};
 use mantile::spec::objective::Direction;
+use mantile::spec::percentile::Confidence;
 use mantile::spec::scenario::Scenario;
 use mantile::store::catalog::Catalog;
 use mantile::store::resolved_scenario::ResolvedScenario;
@@ -96,7 +97,7 @@ fn the_bound_that_needs_no_layout_is_near_the_optimum() {
         ("gpt-oss-120b", "4xh100", "latency", 2.0),
         ("Llama-3.3-70B", "dgx-h100", "latency", 2.0),
     ] {
-        let problem = question(model, hardware, objective, None);
+        let problem = question(model, hardware, objective, None).at_confidence(Confidence::Median);
         let best = run(&problem, &UNWATCHED).best.unwrap();
         let aim = problem.objective[0];
         let [bound, found] = [physical_bound(&problem), best.point].map(|point| point[place(aim.metric)]);

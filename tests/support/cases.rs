@@ -105,11 +105,7 @@ pub fn draws() -> impl Strategy<Value = Draw> {
     let images = prop_oneof![5 => Just(None), 1 => (1u64..5, 1u64..3000, 1u64..3000).prop_map(Some)];
     let load = ((sizes(17), sizes(13)), prefix, [sizes(11), sizes(11)], [1u64..5, 1u64..5]);
     let percentile = prop::sample::select(&Percentile::ALL[..]);
-    let risk = prop_oneof![
-        2 => Just(Confidence::Median),
-        1 => Just(Confidence::default()),
-        1 => Just(Confidence::Odds(OddsLevel::P90)),
-    ];
+    let risk = prop_oneof![3 => Just(Confidence::Median), 1 => Just(Confidence::Odds(OddsLevel::P90))];
     let guesses = prop_oneof![3 => Just(None), 1 => (1u64..6).prop_map(Some)];
     let sure = (percentile, risk, guesses);
     (choices, load, traffic, offload, (pools, images), sure).prop_map(

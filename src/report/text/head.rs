@@ -11,7 +11,7 @@ use crate::report::proof::StoppedBy;
 use crate::report::result::{EstimateResult, Feasibility, OptimizeResult, ReportedDeployment};
 use crate::report::table::grouped;
 use crate::search::outcome::Status;
-use crate::spec::percentile::Confidence;
+use crate::spec::percentile::{Confidence, OddsLevel};
 use crate::spec::role::Role;
 
 /// The pools of a deployment: prefill workers first, aggregated replicas last.
@@ -67,7 +67,7 @@ pub fn problem(inputs: &ReportInputs) -> String {
     });
     let limits = super::metrics::limits(&inputs.limits);
     let risk = match inputs.risk {
-        Confidence::Odds(level) if !limits.is_empty() => {
+        Confidence::Odds(level) if !limits.is_empty() && level != OddsLevel::DEFAULT => {
             format!(" with odds ≥ {}", percent(level.probability()))
         }
         _ => String::new(),
