@@ -15,6 +15,7 @@ class Space(Record):
     split: bool
     mixes: bool
     offload: str
+    measured_kinds_only: bool | None
     family: Literal['any', 'single', 'tensor', 'pipeline', 'context', 'data', 'expert', 'hybrid', 'split', 'offload', 'mixed'] | None
     most_requests_per_rank: int
     loads: str
@@ -67,7 +68,10 @@ class Scenario(Record):
     concurrency: int | None
     rate: float | None
     percentile: Literal['p50', 'p90', 'p95', 'p99'] | None
-    risk: Literal['p50', 'p90'] | None
+    risk: str | None
+    evidence: Literal['measured', 'any'] | None
+    mode: Literal['aggregated', 'disaggregated'] | None
+    without: str | None
     prefix: int | None
     prefix_groups: int | None
     images: int | None
@@ -152,7 +156,7 @@ class ReportInputs(Record):
     concurrency: int | None
     rate: float | None
     percentile: Literal['p50', 'p90', 'p95', 'p99'] | None
-    risk: Literal['p50', 'p90']
+    risk: str
     speculation: Speculation | None
     limits: LatencyLimits
     objective: str
@@ -243,6 +247,18 @@ class Intervals(Record):
     source: str
 
 
+class SloOdds(Record):
+    ttft: float | None
+    tpot: float | None
+    e2e: float | None
+    all: float
+
+
+class PlanEvidence(Record):
+    rows: int
+    scope: Literal['here', 'runtime', 'elsewhere'] | None
+
+
 class CapacityOdds(Record):
     requests_per_s: float
     p10_requests_per_s: float
@@ -277,9 +293,16 @@ class ReportedDeployment(Record):
     metrics: MetricsReport | None
     context_bound: Literal['memory', 'model', 'server'] | None
     intervals: Intervals | None
+    slo_odds: SloOdds | None
+    evidence: PlanEvidence | None
     capacity: CapacityOdds | None
     price_bounds: PriceBounds | None
     chosen: bool | None
+
+
+class UntriedPlan(Record):
+    deployment: ReportedDeployment
+    metric: Literal['ttft', 'tpot', 'e2e', 'output_tok_s', 'output_tok_s_per_device', 'output_tok_s_per_user', 'usd_per_mtok', 'watts', 'tok_per_joule', 'devices', 'max_context']
 
 
 class ShardDimension(Record):
@@ -625,6 +648,7 @@ class OptimizeAnswer(Answer, question="optimize"):
     question: ReportInputs
     best: ReportedDeployment | None
     formulas_best: ReportedDeployment | None
+    untried: UntriedPlan | None
     detail: DeploymentDetail | None
     alternatives: list[ReportedDeployment]
     front_points: int
@@ -642,12 +666,6 @@ class OptimizeAnswer(Answer, question="optimize"):
     launch: LaunchReport | None
     audit: AuditSection | None
     runtimes: list[RuntimeTrial] | None
-
-
-class SloOdds(Record):
-    meets_slos: float | None
-    missed_at_p90: list[str]
-    unchecked: bool | None
 
 
 class UnreadWord(Record):
@@ -695,12 +713,13 @@ class EstimateAnswer(Answer, question="estimate"):
     metrics: MetricsReport | None
     context_bound: Literal['memory', 'model', 'server'] | None
     intervals: Intervals | None
+    slo_odds: SloOdds | None
+    evidence: PlanEvidence | None
     capacity: CapacityOdds | None
     price_bounds: PriceBounds | None
     chosen: bool | None
     question: ReportInputs
     detail: DeploymentDetail | None
-    slo_odds: SloOdds | None
     chosen_load: str | None
     launch: LaunchReport | None
     command: CommandReport | None
@@ -2052,6 +2071,12 @@ class AssumedInput(Record):
     rows: int
 
 
+class ChoicesAtOdds(Record):
+    odds: float
+    limit_met: float
+    regret: float | None
+
+
 class LeftOut(Record):
     name: str
     rows: int
@@ -2062,8 +2087,21 @@ class LeftOut(Record):
     choices: int | None
     limit_met: float | None
     regret: float | None
-    limit_met_p90: float | None
-    regret_p90: float | None
+    at_odds: list[ChoicesAtOdds]
+
+
+class MeasuredKind(Record):
+    runtime: str
+    vendor: str
+    experts: bool
+    drafts: bool
+    role: Literal['aggregated', 'prefill', 'decode']
+    tp: int
+    pp: int
+    dp: int
+    cp: int
+    ep: int
+    rows: int
 
 
 class ValidateAnswer(Answer, question="validate"):
@@ -2076,7 +2114,7 @@ class ValidateAnswer(Answer, question="validate"):
     unsupported: list[Unsupported] | None
     unscored: list[Unscored] | None
     assumed: list[AssumedInput] | None
-    items: list[LeftOut]
+    items: list[MeasuredKind]
 
 
 class CalibrateAnswer(Answer, question="calibrate"):
