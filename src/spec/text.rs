@@ -267,7 +267,7 @@ mod tests {
     fn faults_are_written_without_the_names_of_types() {
         let unknown = fault(r#"{"modle": "x"}"#);
         assert_eq!(unknown.key, "modle");
-        assert_eq!(unknown.fix, "did you mean `model`?");
+        assert_eq!(unknown.fix, "did you mean `mode` or `model`?");
         let negative = fault(r#"{"isl": -5}"#);
         assert_eq!(
             (negative.key.as_str(), negative.expected.as_str()),
