@@ -12,6 +12,7 @@ use mantile::request::validate::table::{MeasuredTable, rows as table_rows};
 use mantile::request::validate::{ValidateReport, ValidateRequest, validate};
 use mantile::spec::evidence::MeasuredKind;
 use mantile::spec::nearness::Interval;
+use mantile::spec::percentile::OddsLevel;
 use mantile::spec::runtime::Runtime;
 use mantile::store::catalog::Catalog;
 use mantile::store::kind::CatalogKind;
@@ -36,6 +37,18 @@ fn rows(file: &str, wanted: fn(&MeasuredRow) -> bool) -> Option<Vec<ScoredRow>> 
     let mut rows = table_rows(&std::fs::read_to_string(file).unwrap()).unwrap();
     rows.retain(wanted);
     Some(predict(&Catalog::default(), rows))
+}
+
+/// The default odds are enough for models, hardware and runtimes that were not measured together.
+#[test]
+fn choices_at_the_default_odds_meet_their_limit() {
+    let (runtime, _) = Catalog::default().runtime_by_id("vllm").unwrap();
+    let left_out = &runtime.serving_fit.as_ref().unwrap().left_out;
+    let combinations = left_out.iter().find(|one| one.name.starts_with("other combinations")).unwrap();
+    let level = OddsLevel::DEFAULT.probability();
+    let found = combinations.at_odds.iter().find(|one| one.odds == level).unwrap();
+    assert!(found.limit_met >= 0.92, "{found:?}");
+    assert!(combinations.at_odds.is_sorted_by(|a, b| a.odds < b.odds && a.limit_met <= b.limit_met));
 }
 
 /// The tables whose kinds of deployments are in `hardware/measured/kinds.json`.

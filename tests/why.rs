@@ -129,7 +129,7 @@ fn every_minimal_set_of_conditions_that_conflicts_is_found() {
         let holds_one = found.sets.iter().any(|set| set.iter().all(|one| kept.contains(one)));
         assert_eq!(keeps(&kept), !holds_one, "{kept:?}");
     }
-    // The least of a limit is kept, and a hair less is not; with odds, it is known to half a percent.
+    // The smallest limit is feasible, and a slightly smaller one is not; with odds, it is known to half a percent.
     let free = without(&problem, &[Condition::InFlight(64), Condition::Limit(Metric::Tpot, 0.0)]);
     for (confidence, below) in [(Confidence::Median, 0.999_999), (Confidence::default(), 0.994)] {
         let free = free.clone().at_confidence(confidence);

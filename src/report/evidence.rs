@@ -26,16 +26,16 @@ impl PlanEvidence {
         PlanEvidence { rows: problem.space.rows_of(candidate), scope }
     }
 
-    /// In words, of a runtime.
-    pub fn words(&self, runtime: &str) -> String {
+    /// In words.
+    pub fn words(&self) -> String {
         let place = match self.scope {
-            Some(EvidenceScope::Here) => format!("of {runtime} on such devices"),
-            Some(EvidenceScope::Runtime) => format!("of {runtime} on other devices"),
-            Some(EvidenceScope::Elsewhere) | None => "of other runtimes".to_owned(),
+            Some(EvidenceScope::Here) | None => "",
+            Some(EvidenceScope::Runtime) => " on other devices",
+            Some(EvidenceScope::Elsewhere) => " of other runtimes",
         };
         match self.rows {
-            0 => "no measured run of this kind of plan".to_owned(),
-            rows => format!("{} of this kind of plan {place}", count(rows, "measured run")),
+            0 => "no measured run of its kind".to_owned(),
+            rows => format!("{} of its kind{place}", count(rows, "measured run")),
         }
     }
 }

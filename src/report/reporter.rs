@@ -122,7 +122,7 @@ impl<'q> Reporter<'q> {
         // A plan that memory does not hold streams nothing from the host.
         let spilled = evaluation.spilled.filter(|_| runs || candidate.offload.streamed().is_none());
         let metrics = runs.then(|| MetricsReport::of(&evaluation.metrics));
-        let interval = formats.interval(candidate.is_disaggregated(), candidate.requests_per_rank());
+        let interval = candidate.interval(problem);
         let at_rate = matches!(problem.traffic, Traffic::Rate(_));
         let intervals = interval.zip(metrics.as_ref());
         let prices = self.prices.get_or_init(|| price_ends(problem));

@@ -15,7 +15,7 @@ use crate::search::point::{Point, before, compare, cost, cost_of};
 use crate::search::problem::{Problem, Traffic, slowest_latencies};
 use crate::serving::evaluate::Evaluation;
 use crate::spec::nearness::Interval;
-use crate::spec::objective::ObjectiveTerm;
+use crate::spec::objective::{Metric, ObjectiveTerm};
 use crate::spec::odds::{ErrorCurve, LatencyErrors};
 use crate::spec::percentile::{Confidence, OddsLevel};
 
@@ -76,8 +76,7 @@ impl SloOdds {
         evaluation: &Evaluation<Qty<f64>>,
     ) -> Option<SloOdds> {
         let limits = &problem.limits;
-        let formats = &problem.formats[candidate.formats];
-        let interval = formats.interval(candidate.is_disaggregated(), candidate.requests_per_rank())?;
+        let interval = candidate.interval(problem)?;
         if limits.is_empty() {
             return None;
         }
@@ -88,6 +87,16 @@ impl SloOdds {
             e2e: limits.e2e.map(|_| odds.e2e),
             all: odds.all,
         })
+    }
+
+    /// Of the SLO on a metric.
+    pub fn of_metric(&self, metric: Metric) -> Option<f64> {
+        match metric {
+            Metric::Ttft => self.ttft,
+            Metric::Tpot => self.tpot,
+            Metric::E2e => self.e2e,
+            _ => None,
+        }
     }
 
     /// Number of SLOs.
@@ -124,8 +133,7 @@ impl CapacityOdds {
         candidate: &Candidate,
         [carried, required]: [f64; 2],
     ) -> Option<CapacityOdds> {
-        let formats = &problem.formats[candidate.formats];
-        let interval = formats.interval(candidate.is_disaggregated(), candidate.requests_per_rank())?;
+        let interval = candidate.interval(problem)?;
         let [low, _, high] = interval.throughput;
         Some(CapacityOdds {
             requests_per_s: carried,
@@ -202,7 +210,7 @@ impl RatioUses {
 
     /// Those that an order of `plans` by `terms` depends on: a changed error changes a metric of some plan.
     fn of(plans: &[RatedPlan], terms: &[ObjectiveTerm]) -> RatioUses {
-        let none = ErrorRatios { ttft: 1.0, tpot: 1.0, output: 1.0 };
+        let none = ErrorRatios::NONE;
         let changes = |ratios: ErrorRatios| {
             plans.iter().any(|plan| compare(&plan.at(ratios), &plan.at(none), terms).is_ne())
         };
@@ -261,8 +269,7 @@ pub fn robustness<'q>(
     let mut intervals: Vec<&Interval> = Vec::new();
     let mut rate = |found: &'q EvaluatedCandidate| {
         let candidate = &found.candidate;
-        let formats = &problem.formats[candidate.formats];
-        let interval = formats.interval(candidate.is_disaggregated(), candidate.requests_per_rank())?;
+        let interval = candidate.interval(problem)?;
         let known = intervals.iter().position(|known| std::ptr::eq(*known, interval));
         let interval = known.unwrap_or_else(|| {
             intervals.push(interval);

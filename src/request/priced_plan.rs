@@ -131,9 +131,7 @@ impl PricedPlan {
             clients: problem.traffic.requests().unwrap_or(clients),
             caches_prefixes: resolved.runtime.memory.shared_prefixes.is_some(),
             limits: problem.limits,
-            interval: problem.formats[candidate.formats]
-                .interval(candidate.is_disaggregated(), candidate.requests_per_rank())
-                .cloned(),
+            interval: candidate.interval(&problem).cloned(),
             lengths: problem.workload.lengths,
             notation: found.candidate.notation.clone(),
             kv_tokens: cache_tokens((&instances[decode], Phase::Decode), &machine, streamed)

@@ -18,6 +18,7 @@ use crate::serving::instance::Instance;
 use crate::serving::iteration::prefill_among;
 use crate::serving::step::{CostObserver, StepTime};
 use crate::serving::terms::{Demand, InstanceLoad, WorkloadTerms};
+use crate::spec::nearness::Interval;
 use crate::spec::offload::Offload;
 use crate::spec::role::Role;
 
@@ -89,6 +90,11 @@ impl Candidate {
     pub fn requests_per_rank(&self) -> u64 {
         let decoding = self.pools.iter().filter(|pool| pool.role != Role::Prefill);
         decoding.map(|pool| pool.concurrency.div_ceil(pool.plan.dp.max(1))).max().unwrap_or(1)
+    }
+
+    /// The interval of its predictions, where errors are known.
+    pub fn interval<'q>(&self, problem: &'q Problem) -> Option<&'q Interval> {
+        problem.formats[self.formats].interval(self.is_disaggregated(), self.requests_per_rank())
     }
 
     /// The prediction error that its SLOs allow for.

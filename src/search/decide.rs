@@ -45,11 +45,6 @@ pub fn decided(problem: Problem, control: &Control) -> PlanDecision {
 /// Whether `found` is no worse in the first objective term than the worse end of the interval of `best`.
 fn is_inside(problem: &Problem, found: &EvaluatedCandidate, best: &EvaluatedCandidate) -> bool {
     let Some(term) = problem.objective.first() else { return true };
-    let candidate = &best.candidate;
-    let formats = &problem.formats[candidate.formats];
-    let Some(interval) = formats.interval(candidate.is_disaggregated(), candidate.requests_per_rank()) else {
-        return true;
-    };
-    let worst = ErrorRatios::worse_end(interval).metric(&best.point, term.metric);
+    let worst = ErrorRatios::worse_end(problem, &best.candidate).metric(&best.point, term.metric);
     cost(&found.point, term.metric, term.direction) <= cost_of(worst, term.direction)
 }

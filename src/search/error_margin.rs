@@ -211,3 +211,47 @@ impl Problem {
         self.limits.tpot.map_or(f64::INFINITY, |limit| limit / margin.tpot)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::nearness::Nearness;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        /// What bounds and mixes use of a margin says the same as the odds themselves.
+        #[test]
+        fn limits_factors_and_odds_agree(
+            (low, high, level) in (0.3..0.95, 1.05..4.0, 0.5..0.95),
+            (ttft, tpot, later) in (0.05..4.0, 0.005..0.2, 1u32..500),
+            (first, rest, whole) in (any::<bool>(), any::<bool>(), any::<bool>()),
+        ) {
+            let ends = [low, 1.0, high];
+            let (near, source) = (Nearness::Measured, String::new());
+            let interval = Interval { near, ttft: ends, tpot: ends, throughput: ends, source };
+            let margin = ErrorMargin::at_odds(&interval, OddsLevel::of(level).unwrap());
+            let later = f64::from(later);
+            let at = |ttft: f64, tpot: f64| PointLatencies { ttft, tpot, e2e: ttft + later * tpot };
+            let limits = LatencyLimits {
+                ttft: first.then_some(1.0),
+                tpot: rest.then_some(0.05),
+                e2e: whole.then_some(12.0),
+            };
+            let predicted = at(ttft, tpot);
+            let met = margin.odds_missed(predicted, &limits).is_none();
+            prop_assert_eq!(margin.filled(predicted, &limits) <= 1.0, met);
+            // An end that is passed excludes the odds.
+            let passed = margin.latencies(predicted).into_iter().any(|(metric, value)| {
+                limits.of(metric).is_some_and(|limit| value > limit * (1.0 + 1e-3))
+            });
+            prop_assert!(!(passed && met));
+            let most = margin.tpot_within(ttft, later, &limits);
+            if most.is_finite() && most > 0.0 {
+                let holds = |tpot: f64| margin.odds_missed(at(ttft, tpot), &limits).is_none();
+                prop_assert!(holds(most * 0.999) && !holds(most * 1.001), "{most}");
+            }
+        }
+    }
+}

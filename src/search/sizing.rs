@@ -8,6 +8,7 @@ pub mod candidates;
 
 use crate::spec::offload::OffloadPolicy;
 
+use super::error_ratios::ErrorRatios;
 use super::family::StrategyFamily;
 use super::hint::above;
 use super::layouts::Layouts;
@@ -234,9 +235,7 @@ pub fn size_by(problem: Problem, users: u64) -> Result<SizedProblem, Box<Unfit>>
     if problem.space.rule == EvidenceRule::Any || problem.space.rows_of(candidate) > 0 {
         return Ok(SizedProblem { problem, sized });
     }
-    let formats = &problem.formats[candidate.formats];
-    let interval = formats.interval(candidate.is_disaggregated(), candidate.requests_per_rank());
-    let slowest = interval.map_or(1.0, |interval| interval.throughput[0]);
+    let slowest = ErrorRatios::worse_end(&problem, candidate).output;
     let most = (sized.copies as f64 / slowest).ceil() as u64;
     let measured = problem.clone().with_measured_only(true);
     let found = size(&measured, users).ok().filter(|found| found.copies <= most);

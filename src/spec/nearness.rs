@@ -82,14 +82,18 @@ impl Nearness {
     }
 }
 
+/// Quantiles with the prediction as their median: constants are fitted so that as many measurements are above as below.
+pub fn around_prediction([low, _, high]: [f64; 3]) -> [f64; 3] {
+    [low.min(1.0), 1.0, high.max(1.0)]
+}
+
 impl Interval {
-    /// With the prediction as its median: constants are fitted so that as many measurements are above as below.
+    /// With the prediction as its median.
     pub fn around_prediction(self) -> Interval {
-        let around = |[low, _, high]: [f64; 3]| [low.min(1.0), 1.0, high.max(1.0)];
         Interval {
-            ttft: around(self.ttft),
-            tpot: around(self.tpot),
-            throughput: around(self.throughput),
+            ttft: around_prediction(self.ttft),
+            tpot: around_prediction(self.tpot),
+            throughput: around_prediction(self.throughput),
             ..self
         }
     }

@@ -106,27 +106,30 @@ impl LatencyErrors {
 
     /// The odds of each SLO, and of all.
     pub fn odds(&self, predicted: PointLatencies, limits: &LatencyLimits) -> LatencyOdds {
-        let PointLatencies { ttft, tpot, e2e } = predicted;
-        let of = |curve: &ErrorCurve, limit: Option<f64>, value: f64| {
-            limit.map_or(1.0, |limit| curve.within(limit / value))
-        };
-        let (first, later) = (of(&self.ttft, limits.ttft, ttft), of(&self.tpot, limits.tpot, tpot));
-        let Some(limit) = limits.e2e else {
-            return LatencyOdds { ttft: first, tpot: later, e2e: 1.0, all: first * later };
-        };
-        let rest = e2e - ttft;
-        let alone = self.within_sum(ttft, rest, [limit, f64::INFINITY, f64::INFINITY]);
-        let ends = [limits.ttft, limits.tpot].map(|limit| limit.unwrap_or(f64::INFINITY));
-        let all = match limits.ttft.or(limits.tpot) {
-            Some(_) => self.within_sum(ttft, rest, [limit, ends[0] / ttft, ends[1] / tpot]),
-            None => alone,
-        };
-        LatencyOdds { ttft: first, tpot: later, e2e: alone, all }
+        let alone = |limits: LatencyLimits| self.all(predicted, &limits);
+        let none = LatencyLimits::default();
+        LatencyOdds {
+            ttft: alone(LatencyLimits { ttft: limits.ttft, ..none }),
+            tpot: alone(LatencyLimits { tpot: limits.tpot, ..none }),
+            e2e: alone(LatencyLimits { e2e: limits.e2e, ..none }),
+            all: self.all(predicted, limits),
+        }
     }
 
     /// The odds of all SLOs. Higher latencies never have better ones.
     pub fn all(&self, predicted: PointLatencies, limits: &LatencyLimits) -> f64 {
-        self.odds(predicted, limits).all
+        let PointLatencies { ttft, tpot, e2e } = predicted;
+        let ends = [limits.ttft.map(|limit| limit / ttft), limits.tpot.map(|limit| limit / tpot)];
+        match limits.e2e {
+            Some(limit) => {
+                let [of_first, of_rest] = ends.map(|end| end.unwrap_or(f64::INFINITY));
+                self.within_sum(ttft, e2e - ttft, [limit, of_first, of_rest])
+            }
+            None => {
+                let of = |curve: &ErrorCurve, end: Option<f64>| end.map_or(1.0, |end| curve.within(end));
+                of(&self.ttft, ends[0]) * of(&self.tpot, ends[1])
+            }
+        }
     }
 
     /// The probability that `first` and `rest` with their errors are `limit` together at most, with ratios of at most

@@ -18,8 +18,8 @@ use mantile::store::catalog::Catalog;
 
 use super::{optimize, plain, real};
 
-/// Lines of a screen, the line of the prompt not among them.
-const MOST: usize = 25;
+/// Lines of a screen.
+const MOST: usize = 24;
 
 fn is_command(line: &str) -> bool {
     line.starts_with("  mantile-opt ")

@@ -82,9 +82,16 @@ pub fn problem(inputs: &ReportInputs) -> String {
     )
 }
 
-/// Whether the plan is proved optimal, and over how many plans.
+/// The measured runs of the kind of a plan that can run.
+fn evidence(best: &ReportedDeployment) -> Option<String> {
+    best.evidence.filter(|_| best.metrics.is_some()).map(|evidence| evidence.words())
+}
+
+/// Whether the plan is proved optimal, over how many plans, and how many runs of its kind were measured.
 pub fn proof(answer: &OptimizeResult) -> String {
-    let plans = || count(answer.proof.space.plans, "plan");
+    let evidence =
+        answer.best.as_ref().and_then(evidence).map_or_else(String::new, |text| format!("; {text}"));
+    let plans = || format!("{}{evidence}", count(answer.proof.space.plans, "plan"));
     match (answer.status, &answer.formulas_best) {
         (Status::Optimal, None) if answer.proof.space.measured_kinds_only => {
             format!("optimal among plans of measured kinds ({})", plans())
@@ -224,6 +231,7 @@ pub fn estimate(candidate: &ReportedDeployment, inputs: &ReportInputs, width: us
     }
     let yielded = yielded(candidate, inputs).map_or_else(String::new, |text| format!(": {text}"));
     let formats = format!("{weights} weights, {kv_format} KV, {}", runtime(inputs));
-    let line = format!("{}, {formats}{}{yielded}", plan(candidate), offloaded(candidate, inputs));
+    let evidence = evidence(candidate).map_or_else(String::new, |text| format!("; {text}"));
+    let line = format!("{}, {formats}{}{yielded}{evidence}", plan(candidate), offloaded(candidate, inputs));
     text + &headline(BOLD, &wrap(&line, width, 0, 2)) + &wrap(&problem(inputs), width, 0, 2)
 }

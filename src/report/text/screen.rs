@@ -132,43 +132,25 @@ pub fn slo_rows(best: &ReportedDeployment, inputs: &ReportInputs) -> Vec<Vec<Str
     let count_on = |end: Option<f64>, spell: fn(f64) -> String| end.map_or_else(|| "-".into(), spell);
     let odds = best.slo_odds.as_ref();
     let share = |odds: Option<f64>| odds.map_or_else(|| "-".into(), percent);
-    let row = |name: &str, value: f64, quantiles: Option<Quantiles>, slo: Option<f64>, odds: Option<f64>| {
+    let row = |name: &str, value: f64, quantiles: Option<Quantiles>, metric: Metric| {
+        let slo = inputs.limits.of(metric);
         vec![
             name.to_owned(),
             time(value),
             count_on(quantiles.map(|q| q.p90), time),
             interval(quantiles, time),
             slo.map_or_else(|| "none".into(), |slo| format!("≤ {}", limit(slo * 1e3))),
-            share(odds),
+            share(odds.and_then(|odds| odds.of_metric(metric))),
         ]
     };
     let intervals = best.intervals.as_ref();
     let output = intervals.map(|known| known.output_tok_s);
-    let limits = &inputs.limits;
     // One SLO has the odds of all.
     let all = odds.filter(|odds| odds.slos() > 1).map(|odds| odds.all);
     vec![
-        row(
-            "TTFT",
-            m.ttft_ms,
-            intervals.map(|known| known.ttft_ms),
-            limits.ttft,
-            odds.and_then(|odds| odds.ttft),
-        ),
-        row(
-            "TPOT",
-            m.tpot_ms,
-            intervals.map(|known| known.tpot_ms),
-            limits.tpot,
-            odds.and_then(|odds| odds.tpot),
-        ),
-        row(
-            "E2E",
-            m.e2e_ms,
-            intervals.map(|known| known.e2e_ms(m)),
-            limits.e2e,
-            odds.and_then(|odds| odds.e2e),
-        ),
+        row("TTFT", m.ttft_ms, intervals.map(|known| known.ttft_ms), Metric::Ttft),
+        row("TPOT", m.tpot_ms, intervals.map(|known| known.tpot_ms), Metric::Tpot),
+        row("E2E", m.e2e_ms, intervals.map(|known| known.e2e_ms(m)), Metric::E2e),
         vec![
             "throughput".into(),
             format!("{} tok/s", digits(m.output_tok_s)),
@@ -228,9 +210,6 @@ pub fn facts(best: &ReportedDeployment, inputs: &ReportInputs, constraints: &[Co
         let idle = best.devices < inputs.devices;
         let used = format!("; {} of {} devices in use", best.devices, inputs.devices);
         lines.push(("memory", if idle { free_text + &used } else { free_text }));
-    }
-    if let Some(evidence) = best.evidence.filter(|_| best.metrics.is_some()) {
-        lines.push(("evidence", evidence.words(&inputs.runtime)));
     }
     let binding = constraints.iter().find(|one| one.binds).map(|one| one.why.clone());
     let part = best.bottleneck.as_ref().map(|part| format!("decode is bound by {part}"));

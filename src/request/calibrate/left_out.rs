@@ -8,7 +8,7 @@ use crate::calibrate::cross::HoldoutGroup;
 use crate::calibrate::profile::rounded;
 use crate::calibrate::staged::StagedFit;
 use crate::report::residuals::{Strip, residuals};
-use crate::spec::nearness::{ChoicesAtOdds, Interval, LeftOut, Nearness};
+use crate::spec::nearness::{ChoicesAtOdds, Interval, LeftOut, Nearness, around_prediction};
 use crate::spec::odds::{ErrorCurve, deviations};
 
 /// Nearness of a problem, by the kind of the held-out group.
@@ -127,7 +127,7 @@ impl HoldoutPredictions {
     fn at_odds(&self, samples: &[&CalibrationSample], late: &BTreeMap<&str, [f64; 3]>) -> Vec<ChoicesAtOdds> {
         let at = |odds: f64| {
             let error = deviations(odds);
-            let end = |ends: &[f64; 3]| ErrorCurve::new([ends[0].min(1.0), 1.0, ends[2].max(1.0)]).at(error);
+            let end = |ends: &[f64; 3]| ErrorCurve::new(around_prediction(*ends)).at(error);
             let limited: Vec<f64> = (self.predictions.iter().zip(&self.keys))
                 .map(|(times, key)| times.tpot * late.get(&**key).map_or(f64::INFINITY, end))
                 .collect();

@@ -8,9 +8,6 @@ use crate::spec::evidence::MeasuredKind;
 use crate::store::catalog::Catalog;
 use crate::validate::measured::MeasuredRow;
 
-/// Words of tables for runs without drafts, or without a word on them.
-const NO_DRAFT: [&str; 5] = ["", "none", "no", "off", "unknown"];
-
 /// One kind for each runtime, class of devices and of models, role and set of degrees, in the order of these.
 pub fn measured_kinds(catalog: &Catalog, rows: &[MeasuredRow]) -> Vec<MeasuredKind> {
     let mut found = BTreeMap::new();
@@ -42,7 +39,6 @@ fn add(known: &mut MeasuredKind, one: &MeasuredKind) {
 /// Those of the pools of a row.
 fn kinds_of(row: &MeasuredRow, prepared: &PreparedRow) -> Vec<MeasuredKind> {
     let device = &prepared.problem.cluster.device;
-    let drafts = row.speculative.as_deref().unwrap_or_default().trim().to_lowercase();
     let pools = prepared.deployment.pools.iter().filter_map(|pool| {
         let [tp, pp, dp, cp, ep] = pool.plan.kind_degrees()?;
         Some(MeasuredKind {
@@ -50,7 +46,7 @@ fn kinds_of(row: &MeasuredRow, prepared: &PreparedRow) -> Vec<MeasuredKind> {
             vendor: device.vendor.name().to_owned(),
             class: device.class.clone(),
             experts: has_experts(&prepared.problem.graph),
-            drafts: !NO_DRAFT.contains(&drafts.as_str()),
+            drafts: row.speculative.is_some(),
             role: pool.role,
             tp,
             pp,
