@@ -142,6 +142,8 @@ pub trait SchedulerEngine {
     /// That step, and `steps - 1` equal ones after it, are computed. `note` hears of first and last tokens, if not
     /// in the next choice.
     fn complete(&mut self, steps: u32, note: Note<'_>);
+    /// The scheduler goes round this often while it has nothing to compute and another attention rank computes.
+    fn go_round(&mut self, _rounds: u32) {}
     /// The tokens of output that each request is yet to get, after the scheduler has heard of the step before.
     fn lacking(&self, hear: &mut dyn FnMut(u64, u32));
 }

@@ -237,6 +237,7 @@ impl Replica {
         for engine in &mut self.engines {
             let load = engine.load();
             if load.is_empty() {
+                engine.go_round(steps.steps - 1);
                 continue;
             }
             let prompt_tokens = load.prompts.iter().map(|chunk| u64::from(chunk.new_tokens)).sum();

@@ -764,6 +764,11 @@ impl SchedulerEngine for SglangEngine {
         }
     }
 
+    fn go_round(&mut self, rounds: u32) {
+        // The first forgets what has ended, the second is that of an idle scheduler.
+        (0..rounds.min(2)).for_each(|_| self.settle());
+    }
+
     fn lacking(&self, hear: &mut dyn FnMut(u64, u32)) {
         let live = self.live.iter().flatten();
         live.for_each(|one| hear(one.request.id, one.output.saturating_sub(one.outputs)));

@@ -656,6 +656,10 @@ impl SchedulerEngine for VllmEngine {
         }
     }
 
+    fn go_round(&mut self, rounds: u32) {
+        self.steps = self.steps.wrapping_add(rounds);
+    }
+
     fn lacking(&self, hear: &mut dyn FnMut(u64, u32)) {
         let live = self.live.iter().flatten();
         live.for_each(|one| hear(one.request.id, one.request.output.saturating_sub(one.made(self.tick()))));
