@@ -45,6 +45,8 @@ pub fn decided(problem: Problem, control: &Control) -> PlanDecision {
 /// Whether `found` is no worse in the first objective term than the worse end of the interval of `best`.
 fn is_inside(problem: &Problem, found: &EvaluatedCandidate, best: &EvaluatedCandidate) -> bool {
     let Some(term) = problem.objective.first() else { return true };
-    let worst = ErrorRatios::worse_end(problem, &best.candidate).metric(&best.point, term.metric);
+    // Without known errors nothing says that the other one is better.
+    let Some(interval) = best.candidate.interval(problem) else { return true };
+    let worst = ErrorRatios::worse_end(interval).metric(&best.point, term.metric);
     cost(&found.point, term.metric, term.direction) <= cost_of(worst, term.direction)
 }

@@ -1,8 +1,7 @@
 //! Metrics with the errors of a prediction.
 
-use super::candidate::Candidate;
 use super::point::{Point, place};
-use super::problem::Problem;
+use crate::spec::nearness::Interval;
 use crate::spec::objective::Metric;
 
 /// Measured over predicted figures of a deployment.
@@ -30,13 +29,9 @@ impl ErrorRatios {
     /// The predictions are exact.
     pub const NONE: ErrorRatios = ErrorRatios { ttft: 1.0, tpot: 1.0, output: 1.0 };
 
-    /// The worse end of the 80 % interval of a deployment; none where its errors are not known.
-    pub fn worse_end(problem: &Problem, candidate: &Candidate) -> ErrorRatios {
-        candidate.interval(problem).map_or(ErrorRatios::NONE, |interval| ErrorRatios {
-            ttft: interval.ttft[2],
-            tpot: interval.tpot[2],
-            output: interval.throughput[0],
-        })
+    /// The worse end of an 80 % interval.
+    pub fn worse_end(interval: &Interval) -> ErrorRatios {
+        ErrorRatios { ttft: interval.ttft[2], tpot: interval.tpot[2], output: interval.throughput[0] }
     }
 
     /// A metric of `point` with these errors. A slower decode is a lower output rate, and a higher cost per token.

@@ -235,8 +235,8 @@ pub fn size_by(problem: Problem, users: u64) -> Result<SizedProblem, Box<Unfit>>
     if problem.space.rule == EvidenceRule::Any || problem.space.rows_of(candidate) > 0 {
         return Ok(SizedProblem { problem, sized });
     }
-    let slowest = ErrorRatios::worse_end(&problem, candidate).output;
-    let most = (sized.copies as f64 / slowest).ceil() as u64;
+    let errors = candidate.interval(&problem).map_or(ErrorRatios::NONE, ErrorRatios::worse_end);
+    let most = (sized.copies as f64 / errors.output).ceil() as u64;
     let measured = problem.clone().with_measured_only(true);
     let found = size(&measured, users).ok().filter(|found| found.copies <= most);
     Ok(match found {

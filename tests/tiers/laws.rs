@@ -199,6 +199,68 @@ fn stepped(settings: &DeploymentSettings, mut source: RequestSource) -> (RunTota
     (run.totals().clone(), all)
 }
 
+/// A rank without work goes round as often as one with work takes steps: vLLM's counts them between prompts, and SGLang's
+/// forgets its estimate of the outputs.
+#[test]
+fn ranks_without_work_keep_step_with_others() {
+    let tokens = |tokens: u64| host(tokens, f64::from(1 << 24));
+    let store = |tokens: u64| Some(tier(tokens, f64::from(1 << 24), TierScope::Replica));
+    let vllm = VllmSettings {
+        token_budget: 300,
+        max_sequences: 16,
+        blocks: 1744,
+        block_tokens: 1,
+        whole_prompt_fits: false,
+        reserved_blocks: 11,
+        asynchronous: true,
+        prefill_interval: Some(4),
+        ..AMPLE
+    };
+    let sglang = SglangSettings {
+        chunk_tokens: Some(128),
+        max_requests: 16,
+        cache_tokens: 3519,
+        context_tokens: 4096,
+        overlap: true,
+        exact_output: false,
+        ..AMPLE_SGLANG
+    };
+    let traffic = |clients: u64, requests: u64| DrawnTraffic {
+        arrivals: Arrivals::Clients(clients),
+        requests,
+        prompt: LengthDistribution::Fixed(875),
+        output: LengthDistribution::Fixed(68),
+        prefix: 268,
+        prefix_groups: 3,
+        distinct_prompts: 9,
+        sessions: None,
+        seed: 0,
+    };
+    let short = DrawnTraffic {
+        prompt: LengthDistribution::LogNormal { mean: 2.0, variation: 0.5841632813553136 },
+        output: LengthDistribution::Fixed(103),
+        prefix: 0,
+        prefix_groups: 1,
+        distinct_prompts: 16,
+        seed: 1236496084172831745,
+        ..traffic(9, 121)
+    };
+    let cases = [
+        (SchedulerSettings::Vllm(vllm), tokens(2933), short),
+        (
+            SchedulerSettings::Sglang(sglang),
+            CacheTierSettings { store: store(792), ..tokens(7083) },
+            traffic(15, 82),
+        ),
+    ];
+    for (scheduler, tiers, traffic) in cases {
+        let settings = tiered(equal_replicas(scheduler, 1, 2), tiers);
+        let source = || RequestSource::new(traffic.clone()).pausing(1.0 / f64::from(1 << 28));
+        let (_, jumped) = records(&settings, source(), &exact_clock);
+        assert!(jumped == stepped(&settings, source()).1, "{settings:?}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
