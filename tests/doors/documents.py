@@ -32,9 +32,10 @@ def run(snippet: str, wasm: Path) -> str:
         return done.stdout
 
 
-def same_size(name: str, stated: str, size: int) -> None:
-    decimals = len(stated.partition(".")[2])
-    assert float(stated) == round(size / 1e6, decimals), f"{name}: {stated} MB stated, it has {size / 1e6:.2f} MB"
+# A tenth: the size differs from compiler to compiler.
+def about_the_size(name: str, stated: str, size: int) -> None:
+    megabytes = size / 1e6
+    assert abs(float(stated) - megabytes) < megabytes / 10, f"{name}: {stated} MB stated, it has {megabytes:.2f} MB"
 
 
 def main(wasm: str) -> None:
@@ -43,11 +44,11 @@ def main(wasm: str) -> None:
     assert len(in_node) == 1, "one snippet for Node"
     assert "tok/s" in run(in_node[0], Path(wasm))
     module = Path(wasm).read_bytes()
-    stated = re.search(rf"The module has {SIZE}, {SIZE} compressed", text.replace("\n", " "))
+    stated = re.search(rf"The module has about {SIZE}, {SIZE} compressed", text.replace("\n", " "))
     assert stated, "the size of the module is stated"
-    same_size("the module", stated[1], len(module))
-    same_size("compressed", stated[2], len(gzip.compress(module, 9)))
-    print("the snippet for Node runs, and the sizes of the module are those that the document states")
+    about_the_size("the module", stated[1], len(module))
+    about_the_size("compressed", stated[2], len(gzip.compress(module, 9)))
+    print("the snippet for Node runs, and the module has about the sizes that the document states")
 
 
 if __name__ == "__main__":
