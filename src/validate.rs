@@ -2,8 +2,15 @@
 //! formulas.
 
 pub mod decision;
+mod drafted;
+pub mod figures;
+pub mod home_run;
 pub mod measured;
+pub mod peers;
+mod pool_text;
 mod recipes;
 pub mod replayed;
+pub mod run_kind;
 pub mod score;
+mod shared_prefix;
 pub mod summary;

@@ -53,10 +53,11 @@ fn a_rate_is_predicted_whether_or_not_it_can_be_served() {
     let (found, rows) = validated(folder.path(), &rows.each_ref().map(String::as_str));
     assert_eq!(
         (found["overall"]["n"].as_u64(), found["overall"]["unsupported"].as_u64()),
-        (Some(2), Some(0))
+        (Some(1), Some(0))
     );
+    assert_eq!(found["above_capacity"]["n"], 1);
     for metric in ["ttft", "tpot", "e2e", "ttft_p99"] {
-        assert_eq!(found["overall"][metric]["n"], 2, "{metric}");
+        assert_eq!(found["overall"][metric]["n"], 1, "{metric}");
         assert_eq!(
             found["overall"][metric]["coverage_80"],
             Value::Null,

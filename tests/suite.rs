@@ -79,6 +79,7 @@ mod sizing;
 mod static_batch;
 mod store;
 mod sweep;
+mod tables;
 mod tidy;
 mod tiers;
 mod traffic;

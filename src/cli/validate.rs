@@ -14,7 +14,7 @@ use crate::request::validate::{ValidateReport, ValidateRequest, scored, validate
 use crate::spec::error::Error;
 use crate::store::catalog::Catalog;
 use crate::store::file::{self, FileSizeLimit};
-use crate::validate::summary::{GroupBy, validation};
+use crate::validate::summary::GroupBy;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -63,10 +63,10 @@ impl Validate {
         if self.rows.is_some() || self.plot.plot.is_some() {
             let scored = scored(catalog, &request)?;
             if let Some(path) = &self.rows {
-                file::write(path, &rows_csv(&scored))?;
+                file::write(path, &rows_csv(&scored.rows))?;
             }
-            self.plot.write(|| scatter(&scored))?;
-            return self.write(&ValidateReport::Validation(Box::new(validation(&scored, &request.by))));
+            self.plot.write(|| scatter(&scored.rows))?;
+            return self.write(&scored.report(&request.by));
         }
         self.write(&validate(catalog, &request, &UNCONTROLLED)?)
     }

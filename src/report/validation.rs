@@ -3,8 +3,11 @@
 use super::sheet;
 use super::table::table;
 use crate::validate::decision::Decision;
+use crate::validate::figures::Figure;
 use crate::validate::score::Score;
-use crate::validate::summary::{ComparedFigure, ReplayedRow, RowGroup, ScoredRow, Validation};
+use crate::validate::summary::{
+    ComparedFigure, DroppedRow, FigureOfRow, FigureScore, ReplayedRow, RowGroup, ScoredRow, Validation,
+};
 
 /// The scores of a figure, in the order of their columns.
 const SCORES: [&str; 8] = ["n", "mdape", "mape", "p90", "bias", "within_10", "within_25", "coverage_80"];
@@ -29,8 +32,14 @@ pub fn rows_csv(rows: &[ScoredRow]) -> String {
     let times = ["ttft_ms", "tpot_ms"].map(figure).concat();
     let more = ["memory_bytes", "e2e_ms", "ttft_p99_ms"].map(figure).concat();
     let hits = ["hit_rate", "hit_rate_predicted"].map(str::to_owned);
-    let header = [&names[..], &times, &["unsupported".to_owned()], &more, &hits].concat();
+    let further = Figure::EACH.map(|figure| [column(figure, ""), column(figure, "_predicted")]).concat();
+    let header = [&names[..], &times, &["unsupported".to_owned()], &more, &hits, &further].concat();
     sheet::csv(header.iter().map(String::as_str), rows.iter().map(row_cells))
+}
+
+fn column(figure: Figure, of: &str) -> String {
+    let name = figure.name().to_lowercase().replace([' ', '/'], "_");
+    format!("{name}{of}")
 }
 
 fn row_cells(row: &ScoredRow) -> Vec<String> {
@@ -48,6 +57,7 @@ fn row_cells(row: &ScoredRow) -> Vec<String> {
     let names = [&measured.id, &measured.model, &measured.hardware, &measured.runtime, &measured.mode];
     let outcome = &measured.outcome;
     let unsupported = row.predicted.as_ref().err().cloned().unwrap_or_default();
+    let both = |figure| [outcome.more.get(figure), made.and_then(|made| made.more.get(figure))].map(number);
     [
         &names.map(String::clone)[..],
         &figure(outcome.ttft_ms, made.map(|made| (made.ttft_ms, made.ttft_interval))),
@@ -57,6 +67,7 @@ fn row_cells(row: &ScoredRow) -> Vec<String> {
         &figure(outcome.e2e_ms, made.and_then(|made| Some((made.e2e_ms?, None)))),
         &figure(outcome.ttft_p99_ms, made.and_then(|made| Some((made.ttft_p99_ms?, None)))),
         &[outcome.hit_rate, made.and_then(|made| made.hit_rate)].map(number),
+        &Figure::EACH.map(both).concat(),
     ]
     .concat()
 }
@@ -89,7 +100,8 @@ fn group_rows(found: &Validation) -> Vec<Vec<String>> {
 }
 
 fn all(found: &Validation) -> impl Iterator<Item = &RowGroup> {
-    std::iter::once(&found.overall).chain(&found.groups).chain(&found.sessions).chain(&found.doubtful)
+    let first = std::iter::once(&found.overall).chain(&found.groups).chain(&found.sessions);
+    first.chain(&found.doubtful).chain(&found.above_capacity)
 }
 
 /// Errors in % as a Markdown table: all rows, then the groups.
@@ -177,7 +189,41 @@ pub fn text(found: &Validation) -> String {
         let header = ["under a rate", "n", "E2E", "p90", "bias", "n", "TTFT p99", "p90", "bias"];
         text.push_str(&table(&header, rows));
     }
-    text + &hit_rates(found) + &one_by_one(found) + &choices(found) + &skipped(found)
+    text + &figures(found)
+        + &hit_rates(found)
+        + &one_by_one(found)
+        + &peers(found)
+        + &choices(found)
+        + &skipped(found)
+}
+
+/// Errors of further figures, by group.
+fn figures(found: &Validation) -> String {
+    let of = |group: &RowGroup, one: &FigureScore| {
+        let n = one.score.n.to_string();
+        let names = [one.figure.name().to_owned(), shown(group).to_owned(), n];
+        // No intervals are known here.
+        names.into_iter().chain(errors(Some(one.score)).into_iter().take(3)).collect::<Vec<_>>()
+    };
+    let rows: Vec<_> =
+        all(found).flat_map(|group| group.figures.iter().map(move |one| of(group, one))).collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    format!("\n{}", table(&["figure", "rows", "n", "MdAPE", "p90", "bias"], rows))
+}
+
+/// Errors of other simulators.
+fn peers(found: &Validation) -> String {
+    let rows = found.peers.iter().map(|one| {
+        let names = [one.simulator.clone(), one.metric.clone(), one.score.n.to_string()];
+        names.into_iter().chain(errors(Some(one.score)).into_iter().take(3)).collect::<Vec<_>>()
+    });
+    let rows: Vec<_> = rows.collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    format!("\n{}", table(&["other simulator", "metric", "n", "MdAPE", "p90", "bias"], rows))
 }
 
 /// Errors of cache hit rates, in points.
@@ -227,8 +273,32 @@ fn one_by_one(found: &Validation) -> String {
         "predicted",
         "error",
     ];
-    format!("\n{}", table(&header, found.rows.iter().map(row)))
+    let has = |row: &&ReplayedRow| row.hit_rate.is_some() || row.ttft_ms.is_some() || row.tpot_ms.is_some();
+    let rows: Vec<_> = found.rows.iter().filter(has).map(row).collect();
+    let main = if rows.is_empty() { String::new() } else { format!("\n{}", table(&header, rows)) };
+    main + &further(found)
 }
+
+/// The further figures of rows that are few.
+fn further(found: &Validation) -> String {
+    let of = |row: &ReplayedRow, one: &FigureOfRow| {
+        let shown = |value: f64| match one.figure {
+            Figure::Weights | Figure::KvMemory => format!("{:.2} GiB", value / GIB),
+            Figure::KvTokens => format!("{value:.0}"),
+            _ => format!("{value:.1}"),
+        };
+        let error = percent(one.predicted / one.measured - 1.0);
+        vec![row.id.clone(), one.figure.name().to_owned(), shown(one.measured), shown(one.predicted), error]
+    };
+    let rows: Vec<_> =
+        found.rows.iter().flat_map(|row| row.figures.iter().map(move |one| of(row, one))).collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    format!("\n{}", table(&["row", "figure", "measured", "predicted", "error"], rows))
+}
+
+const GIB: f64 = 1_073_741_824.0;
 
 /// A fraction in %, with one digit.
 fn percent(value: f64) -> String {
@@ -279,6 +349,13 @@ fn skipped(found: &Validation) -> String {
     if !found.unscored.is_empty() {
         let columns = found.unscored.iter().map(|one| format!("{} ({} rows)", one.column, one.rows));
         text.push_str(&format!("\nNot scored: {}\n", columns.collect::<Vec<_>>().join(", ")));
+    }
+    if !found.dropped.is_empty() {
+        text.push_str(&format!("\n{} rows with a faulty cell are left out:\n", found.dropped.len()));
+        for DroppedRow { table, row, column, found, expected } in &found.dropped {
+            let column = if column.is_empty() { String::new() } else { format!(", {column}") };
+            text.push_str(&format!("  {table}, row {row}{column}: found `{found}`, expected {expected}\n"));
+        }
     }
     if !found.unsupported.is_empty() {
         text.push_str("\nSkipped rows:\n");

@@ -200,7 +200,7 @@ impl CalibrateRequest {
         let wanted: Vec<String> = self.runtime.iter().map(|name| runtime(name)).collect();
         rows.retain(|row| {
             let selected = wanted.is_empty() || wanted.contains(&runtime(&row.runtime));
-            row.warning.is_empty() && selected && !row.is_replayed()
+            row.warning.is_empty() && selected && row.is_for_fits()
         });
         Ok(rows)
     }

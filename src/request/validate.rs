@@ -1,5 +1,7 @@
 //! `validate`: compares predictions with measurements.
 
+mod figures;
+mod home_machine;
 mod kinds;
 mod layout;
 pub mod predict;
@@ -14,10 +16,10 @@ use crate::spec::error::Error;
 use crate::spec::evidence::MeasuredKind;
 use crate::spec::nearness::LeftOut;
 use crate::store::catalog::Catalog;
-use crate::validate::measured::MeasuredRow;
-use crate::validate::summary::{GroupBy, ScoredRow, Validation, validation};
+use crate::validate::peers::{PeerPrediction, peer_scores};
+use crate::validate::summary::{DroppedRow, GroupBy, ScoredRow, Validation, validation};
 use kinds::measured_kinds;
-use table::{MeasuredTable, all_rows};
+use table::{MeasuredTable, ReadTables, usable_rows};
 
 /// A request of `validate`.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
@@ -50,7 +52,7 @@ pub enum ValidateReport {
 /// Predicts every row and reports the errors.
 ///
 /// # Errors
-/// A table is faulty, or the runtime has no fitted profile.
+/// A table has no usable row, or the runtime has no fitted profile.
 pub fn validate(
     catalog: &Catalog,
     request: &ValidateRequest,
@@ -58,24 +60,38 @@ pub fn validate(
 ) -> Result<ValidateReport, Error> {
     Ok(match &request.left_out {
         Some(runtime) => ValidateReport::LeftOut(left_out(catalog, runtime)?),
-        None if request.kinds => ValidateReport::Kinds(measured_kinds(catalog, &selected(request)?)),
-        None => {
-            let scored = scored(catalog, request)?;
-            ValidateReport::Validation(Box::new(validation(&scored, &request.by)))
-        }
+        None if request.kinds => ValidateReport::Kinds(measured_kinds(catalog, &selected(request)?.rows)),
+        None => scored(catalog, request)?.report(&request.by),
     })
 }
 
-pub fn scored(catalog: &Catalog, request: &ValidateRequest) -> Result<Vec<ScoredRow>, Error> {
-    Ok(predict::predict(catalog, selected(request)?))
+/// The rows of a request with their predictions, and what else was read.
+pub struct ScoredTables {
+    pub rows: Vec<ScoredRow>,
+    dropped: Vec<DroppedRow>,
+    peers: Vec<PeerPrediction>,
 }
 
-fn selected(request: &ValidateRequest) -> Result<Vec<MeasuredRow>, Error> {
-    let mut measured = all_rows(&request.tables)?;
-    if let Some(mode) = &request.mode {
-        measured.retain(|row| row.mode == *mode);
+impl ScoredTables {
+    /// The errors, by groups.
+    pub fn report(self, by: &[GroupBy]) -> ValidateReport {
+        let found = validation(&self.rows, by);
+        let peers = peer_scores(&self.peers);
+        ValidateReport::Validation(Box::new(Validation { dropped: self.dropped, peers, ..found }))
     }
-    Ok(measured)
+}
+
+pub fn scored(catalog: &Catalog, request: &ValidateRequest) -> Result<ScoredTables, Error> {
+    let ReadTables { rows, dropped, peers } = selected(request)?;
+    Ok(ScoredTables { rows: predict::predict(catalog, rows), dropped, peers })
+}
+
+fn selected(request: &ValidateRequest) -> Result<ReadTables, Error> {
+    let mut read = usable_rows(&request.tables)?;
+    if let Some(mode) = &request.mode {
+        read.rows.retain(|row| row.mode == *mode);
+    }
+    Ok(read)
 }
 
 fn left_out(catalog: &Catalog, name: &str) -> Result<Vec<LeftOut>, Error> {

@@ -3,13 +3,16 @@
 
 use std::collections::BTreeMap;
 
+use super::figures::{Figure, Figures, Latency, ReadFigures, RunSize, Statistic};
+use super::home_run::READ_OF_HOME;
 use super::recipes::PublishedRecipe;
 use super::replayed::{AgentSessions, READ_OF_POINTS, READ_OF_SESSIONS, TableLayout};
+use super::run_kind::RunKind;
 use crate::spec::degree::Degree;
 use crate::spec::error::Error;
 use crate::spec::limits::{
     CONCURRENCY, DEGREE, DEVICES, DISTINCT_PROMPTS, DRAFT_TOKENS, ISL, Limit, MEASURED, MEMORY_SHARE,
-    MILLISECONDS, OSL, PREFIX, RATE, SECONDS, SENT, SEQUENCES, STEP_TOKENS,
+    MILLISECONDS, OSL, RATE, SECONDS, SENT, SEQUENCES, STEP_TOKENS,
 };
 
 /// Degrees of one pool; an empty cell is 1.
@@ -43,6 +46,8 @@ pub struct MeasuredMetrics {
     pub memory_bytes: Option<f64>,
     /// Share of the prompt tokens that were in the cache of the devices.
     pub hit_rate: Option<f64>,
+    /// Further figures.
+    pub more: Figures,
 }
 
 /// When the requests of a run came.
@@ -67,6 +72,8 @@ pub struct MeasuredTraffic {
     pub requests: Option<u64>,
     /// Tokens at the start of all prompts that are the same.
     pub prefix: Option<u64>,
+    /// Different ones of these, where there are several.
+    pub prefix_groups: Option<u64>,
     /// Different prompts, where the same ones came again and again.
     pub distinct_prompts: Option<u64>,
     /// Whether the run went on from an earlier stage, so that its first requests met filled caches.
@@ -132,6 +139,16 @@ pub struct MeasuredRow {
     pub unscored: Vec<String>,
     /// Prefill and decode were timed separately: all prefill first, then all decode.
     pub timed_separately: bool,
+    /// How its prediction is made.
+    pub kind: RunKind,
+    /// Why its deployment has no prediction, where the row states something that is not modelled.
+    pub refused: Option<String>,
+    /// Fraction of the memory of a device that its server uses, of a start-up that states it.
+    pub memory_share: Option<f64>,
+    /// Inputs that the row does not state, with the values that are taken for them.
+    pub assumed: Vec<String>,
+    /// The class of its machine, of runs at home.
+    pub class: String,
     /// Publisher of the row.
     pub source: String,
     /// Why the row may be wrong; empty for trusted rows.
@@ -144,6 +161,17 @@ impl MeasuredRow {
     pub fn cell(&self) -> [&str; 4] {
         [&self.model, &self.hardware, &self.runtime, &self.weight_format]
     }
+
+    /// Whether its throughput is that of its answers, without the time of its prompts.
+    pub fn has_answers_alone(&self) -> bool {
+        let whole = ["single-stream", "fixed-batch", "fixed batch"];
+        self.timed_separately && !whole.iter().any(|mode| self.mode.contains(mode))
+    }
+
+    /// Whether a fit may take it: a deployment under a known load, without a draft, that is no session or published point.
+    pub fn is_for_fits(&self) -> bool {
+        self.kind == RunKind::Served && self.speculative.is_none() && !self.is_replayed()
+    }
 }
 
 /// Sources whose ISL and OSL are drawn from 80 to 100 % of the nominal length.
@@ -152,6 +180,8 @@ const DRAWN: [&str; 2] = ["InferenceX", "InferenceMAX"];
 pub const DRAWN_LENGTHS: [f64; 2] = [0.8, 1.0];
 /// Mean of these lengths, as a fraction of the nominal length.
 pub const MEAN_OF_DRAWN: f64 = (DRAWN_LENGTHS[0] + DRAWN_LENGTHS[1]) / 2.0;
+/// Modes of a run per row in which prompts and answers are timed separately.
+const ALONE: [&str; 3] = ["llama-bench", "single stream", "decode-only"];
 /// Output tokens of a run where the table does not give them.
 const TOKENS: u64 = 128;
 
@@ -163,6 +193,9 @@ const READ: &str = "id model model_as_published hardware devices runtime runtime
 const READ_UNDER_A_RATE: &str = "rate arrival num_prompts duration_s stage prefix_len distinct_prompts \
                                  max_num_batched_tokens max_num_seqs gpu_memory_utilization ttft_mean_ms ttft_p99_ms \
                                  tpot_mean_ms e2e_mean_ms e2e_ms e2e_p50_ms";
+/// Settings that are read, or that no prediction needs.
+const SETTINGS: &str = "accept_len acceptance_length accept_rate num_spec_tokens mem_util max_model_len device_gib \
+                        batch_per_device speedup";
 /// Suffixes of columns with the size of a pool; others have its degrees.
 const SIZES: [&str; 2] = ["workers", "devices_each"];
 /// Columns on the origin of a row.
@@ -185,12 +218,36 @@ impl Record<'_> {
         }
     }
 
+    /// The model; at home without a size in brackets: `Qwen3-Coder-Next (80B-A3B)`.
+    fn named_model(&self, layout: TableLayout) -> &str {
+        let name = self.model();
+        if layout == TableLayout::Home { name.split(" (").next().unwrap_or(name) } else { name }
+    }
+
+    /// The device; at home the cards as published, else the processor.
+    fn hardware(&self, layout: TableLayout) -> &str {
+        match layout {
+            TableLayout::Home => self.either(["gpu", "cpu"]),
+            _ => self.text("hardware"),
+        }
+    }
+
+    /// The weight format; at home without the size of the file: `Q4_K_M 4.36GiB`.
+    fn weight_format(&self, layout: TableLayout) -> String {
+        if layout != TableLayout::Home {
+            return self.either(["weight_format", "precision"]).into();
+        }
+        let sized = |word: &&str| word.starts_with(['~', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']);
+        let is_size = |word: &&str| sized(word) && ["GB", "GiB"].iter().any(|unit| word.ends_with(unit));
+        self.text("quant").split_whitespace().filter(|word| !is_size(word)).collect::<Vec<_>>().join(" ")
+    }
+
     fn either(&self, keys: [&str; 2]) -> &str {
         keys.map(|key| self.text(key)).into_iter().find(|text| !text.is_empty()).unwrap_or_default()
     }
 
-    /// Columns with a figure of the run that are not scored.
-    fn unscored(&self, layout: TableLayout, under_a_rate: bool) -> Vec<String> {
+    /// Columns with a figure of the run that are not scored; `scored` are.
+    fn unscored(&self, layout: TableLayout, under_a_rate: bool, scored: &[&str]) -> Vec<String> {
         let degree = |key: &str| {
             let plain = key.strip_prefix("prefill_").or(key.strip_prefix("decode_")).unwrap_or(key);
             SIZES.contains(&plain) || Degree::stated().any(|degree| degree.key() == plain)
@@ -199,10 +256,12 @@ impl Record<'_> {
         let more = match layout {
             TableLayout::Sessions => READ_OF_SESSIONS,
             TableLayout::Points => READ_OF_POINTS,
+            TableLayout::Home => READ_OF_HOME,
             _ if under_a_rate => READ_UNDER_A_RATE,
             _ => "",
         };
-        let read = |key: &str| listed(READ, key) || listed(more, key);
+        let read =
+            |key: &str| [READ, SETTINGS, more].iter().any(|list| listed(list, key)) || scored.contains(&key);
         let known = |key: &str| read(key) || ABOUT.contains(&key) || degree(key);
         let figures = self.0.iter().filter(|(key, text)| !known(key) && text.trim().parse::<f64>().is_ok());
         figures.map(|(key, _)| (*key).to_owned()).collect()
@@ -223,11 +282,14 @@ impl Record<'_> {
         })
     }
 
-    fn whole(&self, key: &str, limit: &Limit) -> Result<Option<u64>, Error> {
+    pub(super) fn whole(&self, key: &str, limit: &Limit) -> Result<Option<u64>, Error> {
         Ok(self.number(key, limit)?.map(|number| number as u64))
     }
 
     fn degrees(&self, pool: &str) -> Result<MeasuredDegrees, Error> {
+        if let Some(degrees) = self.pool_text(pool)? {
+            return Ok(degrees);
+        }
         let one =
             |name: &str| Ok::<_, Error>(self.whole(&format!("{pool}{name}"), &DEGREE)?.unwrap_or(1).max(1));
         let workers = self.whole(&format!("{pool}workers"), &DEGREE)?;
@@ -244,48 +306,34 @@ impl Record<'_> {
 
     /// Reads the row.
     pub fn measured(&self) -> Result<MeasuredRow, Error> {
-        for key in ["model", "hardware", "runtime"] {
-            if !self.0.contains_key(key) {
-                let fix = "use the column names of serving.csv or singlestream.csv";
-                return Err(Error::new(key, "no such column", "a column of that name", fix));
-            }
-        }
         let layout = self.layout();
         let long = layout == TableLayout::Long;
         let mode = self.text("mode");
-        let drawn = DRAWN.iter().any(|source| self.text("source").contains(source));
-        let drawn = match layout {
-            TableLayout::Wide | TableLayout::Long => drawn,
-            TableLayout::Points => self.is_drawn_point(),
-            TableLayout::Sessions => false,
-        };
+        let drawn = self.is_drawn(layout);
         let mean = |nominal: u64| if drawn { (nominal as f64 * MEAN_OF_DRAWN) as u64 } else { nominal };
-        let single = mode == "single-stream" || mode.ends_with("-bench");
-        let stated = self.whole("concurrency", &CONCURRENCY)?.map(|requests| requests.max(1));
-        let concurrency = stated.or(single.then_some(1));
+        let stated = self.stated_concurrency()?;
+        let concurrency = stated.or(self.is_single_stream().then_some(1));
         let mut traffic = self.simulated(layout, concurrency)?;
-        let [isl, osl] = match layout {
-            TableLayout::Sessions => self.session_lengths()?,
-            _ => [self.whole("isl", &ISL)?, self.whole("osl", &OSL)?],
-        };
-        let outcome = self.outcome(layout, traffic.is_some(), isl.unwrap_or(1))?;
-        let mut unscored = self.unscored(layout, traffic.is_some());
-        let one_figure = match layout {
-            TableLayout::Long => self.number("value", &MEASURED)?,
-            TableLayout::Points => self.number("measured", &MEASURED)?,
-            _ => None,
-        };
-        if one_figure.is_some() && outcome == MeasuredMetrics::default() {
-            unscored.push(format!("metric {}", self.text("metric")));
-        }
+        let [isl, osl] = self.lengths(layout)?;
         let devices = self.whole("devices", &DEVICES)?;
+        let pools = self.pools(layout, devices)?;
+        let separately = (long && stated.unwrap_or(1) <= 1) || self.is_timed_separately(layout);
+        let devices_of = |pool: &MeasuredDegrees| {
+            if pools.len() > 1 { pool.devices() } else { devices.unwrap_or_else(|| pool.devices()) }
+        };
+        let size = RunSize {
+            isl: mean(isl.unwrap_or(1)) as f64,
+            osl: mean(osl.unwrap_or(TOKENS)) as f64,
+            prompts: pools.first().map_or(1, devices_of) as f64,
+            answers: pools.last().map_or(1, devices_of) as f64,
+        };
+        let (outcome, scored) = self.outcome(layout, traffic.is_some(), (size, isl), separately)?;
         let (speculative, accepted) = self.speculation(layout)?;
         let (runtime, version) = match layout {
             TableLayout::Points => self.runtime_of_point(),
             _ => (self.text("runtime"), self.either(["runtime_version", "version"])),
         };
-        let pools = self.pools(layout, devices)?;
-        let named = [self.model(), self.text("hardware"), runtime];
+        let named = [self.model(), self.hardware(layout), runtime];
         let recipe = PublishedRecipe::of(layout, self.text("source"), named, pools[0].dp);
         if let Some((recipe, traffic)) = recipe.zip(traffic.as_mut()) {
             recipe.complete(traffic, isl.unwrap_or(1), concurrency.unwrap_or(1));
@@ -295,32 +343,137 @@ impl Record<'_> {
             "" => usual,
             stated => stated,
         };
+        let in_cache = self.tokens_in_cache(layout, isl)?;
         Ok(MeasuredRow {
             id: self.text("id").into(),
-            model: self.model().into(),
-            hardware: self.text("hardware").into(),
+            model: self.named_model(layout).into(),
+            hardware: self.hardware(layout).into(),
             devices,
             runtime: runtime.into(),
             version: version.into(),
-            weight_format: self.either(["weight_format", "precision"]).into(),
+            weight_format: self.weight_format(layout),
             kv_format: kv_format.into(),
             mode: if mode.is_empty() { "agg" } else { mode }.into(),
+            unscored: self.not_scored(layout, traffic.is_some(), &outcome, &scored)?,
+            kind: self.kind(layout, concurrency, traffic.is_some())?,
+            refused: self.refused(layout),
+            memory_share: self.positive("mem_util", &MEMORY_SHARE)?,
+            assumed: self.assumed(layout, isl, osl),
+            class: self.text("class").into(),
             pools,
             equal_lengths: !drawn && !long && layout != TableLayout::Sessions,
-            isl: mean(isl.unwrap_or(1)).max(1),
+            isl: mean(isl.unwrap_or(1)).saturating_sub(in_cache).max(1),
             osl: mean(osl.unwrap_or(TOKENS)).max(2),
-            depth: if long { depth(self.text("notes")) } else { 0 },
+            depth: in_cache.saturating_add(if long || layout == TableLayout::Home {
+                self.depth()
+            } else {
+                0
+            }),
             concurrency,
             traffic,
             speculative,
             accepted,
             arm: (layout == TableLayout::Points).then(|| self.text("setting").to_owned()),
-            unscored,
-            timed_separately: long && (stated.unwrap_or(1) <= 1 || mode.ends_with("-bench")),
+            timed_separately: separately,
             source: self.text("source").into(),
             warning: self.text("doubt").into(),
             outcome,
         })
+    }
+
+    /// Refuses a table without the columns that its layout needs.
+    pub fn has_columns(&self) -> Result<(), Error> {
+        let needed: &[&str] = match self.layout() {
+            TableLayout::Home => &["model", "gpu", "runtime"],
+            _ if self.is_of_peers() => &[],
+            _ => &["model", "hardware", "runtime"],
+        };
+        let missing = needed.iter().copied().find(|key| !self.0.contains_key(key));
+        missing.map_or(Ok(()), |key| {
+            let fix = "use the column names of serving.csv or singlestream.csv";
+            Err(Error::new(key, "no such column", "a column of that name", fix))
+        })
+    }
+
+    /// Whether the lengths of its requests are drawn.
+    fn is_drawn(&self, layout: TableLayout) -> bool {
+        match layout {
+            TableLayout::Points => self.is_drawn_point(),
+            TableLayout::Sessions | TableLayout::Home => false,
+            _ => DRAWN.iter().any(|source| self.text("source").contains(source)),
+        }
+    }
+
+    fn is_single_stream(&self) -> bool {
+        let mode = self.text("mode");
+        ["single-stream", "single stream"].iter().any(|name| mode.starts_with(name))
+            || mode.ends_with("-bench")
+    }
+
+    /// Whether all prompts were computed before all answers, as benchmarks of single machines and of fixed batches do.
+    fn is_timed_separately(&self, layout: TableLayout) -> bool {
+        let mode = self.text("mode");
+        layout == TableLayout::Home
+            || (layout == TableLayout::Long && mode.ends_with("-bench"))
+            || self.is_fixed_batch()
+            || (layout == TableLayout::Wide && ALONE.iter().any(|name| mode.starts_with(name)))
+    }
+
+    fn is_fixed_batch(&self) -> bool {
+        let mode = self.text("mode");
+        ["fixed-batch", "fixed batch"].iter().any(|name| mode.contains(name))
+    }
+
+    fn stated_concurrency(&self) -> Result<Option<u64>, Error> {
+        let stated = self.whole("concurrency", &CONCURRENCY)?.map(|requests| requests.max(1));
+        let of_all = match (self.count("batch_per_device", &CONCURRENCY)?, self.count("devices", &DEVICES)?) {
+            (Some(each), Some(devices)) => Some(each.saturating_mul(devices)),
+            _ => None,
+        };
+        Ok(stated.or(of_all))
+    }
+
+    /// ISL and OSL, where the row states them.
+    fn lengths(&self, layout: TableLayout) -> Result<[Option<u64>; 2], Error> {
+        match layout {
+            TableLayout::Sessions => self.session_lengths(),
+            TableLayout::Home => Ok([self.count("prompt_tokens", &ISL)?, self.count("gen_tokens", &OSL)?]),
+            _ => Ok([self.whole("isl", &ISL)?, self.whole("osl", &OSL)?]),
+        }
+    }
+
+    /// Lengths that a row of drafts or of a home machine does not state.
+    fn assumed(&self, layout: TableLayout, isl: Option<u64>, osl: Option<u64>) -> Vec<String> {
+        if ![TableLayout::Drafts, TableLayout::Home].contains(&layout) {
+            return vec![];
+        }
+        let prompt = isl.is_none().then(|| "a prompt of 1 token".to_owned());
+        prompt.into_iter().chain(osl.is_none().then(|| format!("an answer of {TOKENS} tokens"))).collect()
+    }
+
+    /// Tokens in the cache before the run, from the notes of the row.
+    fn depth(&self) -> u64 {
+        depth(self.either(["notes", "note"]))
+    }
+
+    /// Columns and metrics of this row that are not scored.
+    fn not_scored(
+        &self,
+        layout: TableLayout,
+        simulated: bool,
+        outcome: &MeasuredMetrics,
+        scored: &[&str],
+    ) -> Result<Vec<String>, Error> {
+        let mut unscored = self.unscored(layout, simulated, scored);
+        let one_figure = match layout {
+            TableLayout::Long => self.number("value", &MEASURED)?,
+            TableLayout::Points => self.number("measured", &MEASURED)?,
+            _ => None,
+        };
+        if one_figure.is_some() && *outcome == MeasuredMetrics::default() {
+            unscored.push(format!("metric {}", self.text("metric")));
+        }
+        Ok(unscored)
     }
 
     /// The traffic of a row that is simulated.
@@ -332,26 +485,53 @@ impl Record<'_> {
         match layout {
             TableLayout::Sessions => self.sessions(concurrency),
             TableLayout::Points => self.point(concurrency),
-            TableLayout::Wide if concurrency.is_none() => self.traffic(),
-            TableLayout::Wide | TableLayout::Long => Ok(None),
+            TableLayout::Wide | TableLayout::Drafts if concurrency.is_none() => self.traffic(),
+            _ => Ok(None),
         }
     }
 
-    fn outcome(&self, layout: TableLayout, simulated: bool, isl: u64) -> Result<MeasuredMetrics, Error> {
-        match layout {
-            TableLayout::Long => self.one_metric(isl),
-            TableLayout::Sessions => self.session_metrics(),
-            TableLayout::Points => self.point_metric(),
-            TableLayout::Wide if simulated => self.under_a_rate(),
-            TableLayout::Wide => self.latencies(),
-        }
+    /// The figures of the row, and the columns that they are in.
+    fn outcome(
+        &self,
+        layout: TableLayout,
+        simulated: bool,
+        (size, isl): (RunSize, Option<u64>),
+        separately: bool,
+    ) -> Result<(MeasuredMetrics, Vec<&'static str>), Error> {
+        Ok(match layout {
+            TableLayout::Sessions => (self.session_metrics()?, vec![]),
+            TableLayout::Points => (self.point_metric()?, vec![]),
+            TableLayout::Long => {
+                let (found, columns) = closed_loop(self.metric(size)?);
+                (self.one_metric(found, size, separately)?, columns)
+            }
+            _ if simulated => {
+                let (found, columns) = under_a_rate(self.figures(size)?);
+                (
+                    MeasuredMetrics { ttft_p99_ms: self.positive("ttft_p99_ms", &MILLISECONDS)?, ..found },
+                    columns,
+                )
+            }
+            _ => {
+                let (mut found, mut columns) = closed_loop(self.figures(size)?);
+                // Without the length of a prompt its rate is not predicted.
+                if isl.is_none() && found.more.get(Figure::Prefill).is_some() {
+                    found.more.set(Figure::Prefill, None);
+                    columns.retain(|column| !column.starts_with("prefill_") && !column.starts_with("pp_"));
+                }
+                (found, columns)
+            }
+        })
     }
 
     fn pools(&self, layout: TableLayout, devices: Option<u64>) -> Result<Vec<MeasuredDegrees>, Error> {
-        Ok(match (self.text("mode"), layout) {
-            ("disagg", _) => vec![self.degrees("prefill_")?, self.degrees("decode_")?],
+        let mode = self.text("mode");
+        Ok(match (mode, layout) {
+            _ if mode.contains("disagg") => vec![self.degrees("prefill_")?, self.degrees("decode_")?],
+            ("prefill-only", _) => vec![self.degrees("prefill_")?],
+            ("decode-only", _) => vec![self.degrees("decode_")?],
             (_, TableLayout::Points) => vec![self.parallel().of_attention(devices)],
-            (_, TableLayout::Sessions) => vec![self.degrees("")?.of_attention(devices)],
+            (_, TableLayout::Sessions | TableLayout::Long) => vec![self.degrees("")?.of_attention(devices)],
             _ => vec![self.degrees("")?],
         })
     }
@@ -361,13 +541,13 @@ impl Record<'_> {
         if layout == TableLayout::Points {
             return Ok(self.speculation_of_point());
         }
-        let stated = self.text("speculative");
-        let plain = ["", "none", "no", "unknown"].contains(&stated);
-        let accepted = match layout {
-            TableLayout::Sessions => self.positive("acceptance_length", &DRAFT_TOKENS)?,
-            _ => None,
+        let stated = self.text("speculative").to_lowercase();
+        let plain = ["", "none", "none stated", "no", "unknown"].contains(&stated.as_str());
+        let accepted = match self.positive("acceptance_length", &DRAFT_TOKENS)? {
+            Some(length) => Some(length),
+            None => self.positive("accept_len", &DRAFT_TOKENS)?,
         };
-        Ok(((!plain).then(|| stated.to_owned()), accepted))
+        Ok(((!plain).then_some(stated), accepted))
     }
 
     /// A number above 0.
@@ -383,6 +563,7 @@ impl Record<'_> {
     /// The traffic of a run under a rate, where the row has one.
     fn traffic(&self) -> Result<Option<MeasuredTraffic>, Error> {
         let Some(rate_per_s) = self.positive("rate", &RATE)? else { return Ok(None) };
+        let prefix = self.shared_prefix(self.count("isl", &ISL)?)?;
         let lasted = self.positive("duration_s", &SECONDS)?;
         let in_that_time = lasted.map(|seconds| (seconds * rate_per_s).round().clamp(1.0, SENT.most) as u64);
         let constant = self.text("arrival").to_lowercase().starts_with("constant");
@@ -393,7 +574,8 @@ impl Record<'_> {
                 variation: if constant { 0.0 } else { 1.0 },
             },
             requests: self.count("num_prompts", &SENT)?.or(in_that_time),
-            prefix: self.count("prefix_len", &PREFIX)?,
+            prefix: prefix.tokens,
+            prefix_groups: prefix.groups,
             distinct_prompts: self.count("distinct_prompts", &DISTINCT_PROMPTS)?,
             goes_on: self.text("stage").parse::<u64>().is_ok_and(|stage| stage > 0),
             max_num_batched_tokens: self.count("max_num_batched_tokens", &STEP_TOKENS)?,
@@ -409,58 +591,67 @@ impl Record<'_> {
         }))
     }
 
-    fn latencies(&self) -> Result<MeasuredMetrics, Error> {
-        let median = |[first, second]: [&str; 2]| {
-            Ok::<_, Error>(self.positive(first, &MILLISECONDS)?.or(self.positive(second, &MILLISECONDS)?))
-        };
-        Ok(MeasuredMetrics {
-            ttft_ms: median(["ttft_ms", "ttft_p50_ms"])?,
-            tpot_ms: median(["tpot_ms", "tpot_p50_ms"])?,
-            ..MeasuredMetrics::default()
-        })
-    }
-
-    /// Means where the row has one: under a rate, tables have these first. Else medians.
-    fn under_a_rate(&self) -> Result<MeasuredMetrics, Error> {
-        let of = |key: &str| self.positive(key, &MILLISECONDS);
-        let ttft_p99_ms = of("ttft_p99_ms")?;
-        let [ttft_ms, tpot_ms, e2e_ms] = [of("ttft_mean_ms")?, of("tpot_mean_ms")?, of("e2e_mean_ms")?];
-        if ttft_ms.is_some() || tpot_ms.is_some() || e2e_ms.is_some() {
-            let means =
-                MeasuredMetrics { ttft_ms, tpot_ms, e2e_ms, means: true, ..MeasuredMetrics::default() };
-            return Ok(MeasuredMetrics { ttft_p99_ms, ..means });
-        }
-        let e2e_ms = of("e2e_ms")?.or(of("e2e_p50_ms")?);
-        Ok(MeasuredMetrics { e2e_ms, ttft_p99_ms, ..self.latencies()? })
-    }
-
-    /// A row with one metric; rates are converted to times.
-    fn one_metric(&self, isl: u64) -> Result<MeasuredMetrics, Error> {
-        let value = self.number("value", &MEASURED)?.filter(|number| *number > 0.0);
+    /// A row with one metric. Rates of runs that time prompts and answers separately are converted to times.
+    fn one_metric(
+        &self,
+        found: MeasuredMetrics,
+        size: RunSize,
+        separately: bool,
+    ) -> Result<MeasuredMetrics, Error> {
+        let value = self.positive("value", &MEASURED)?;
         let milliseconds = |tokens: f64| value.map(|rate| 1e3 * tokens / rate);
         let requests = self.number("concurrency", &CONCURRENCY)?.unwrap_or(1.0).max(1.0);
         Ok(match self.text("metric") {
-            "decode_tok_s_per_user" => {
-                MeasuredMetrics { tpot_ms: milliseconds(1.0), ..MeasuredMetrics::default() }
-            }
             "prefill_tok_s" => {
-                MeasuredMetrics { ttft_ms: milliseconds(isl as f64 * requests), ..MeasuredMetrics::default() }
+                let isl = self.whole("isl", &ISL)?.map_or(1.0, |_| size.isl);
+                MeasuredMetrics { ttft_ms: milliseconds(isl * requests), ..found }
             }
-            "output_tok_s_total" => {
-                MeasuredMetrics { tpot_ms: milliseconds(requests), ..MeasuredMetrics::default() }
+            "output_tok_s_total" if separately && self.text("mode").ends_with("-bench") => {
+                MeasuredMetrics { tpot_ms: milliseconds(requests), ..found }
             }
             // With several devices, tables do not say which device the memory figure is for.
             "vram_gb" if self.whole("devices", &DEVICES)?.unwrap_or(1) == 1 => {
-                MeasuredMetrics { memory_bytes: value.map(|gb| gb * 1e9), ..MeasuredMetrics::default() }
+                MeasuredMetrics { memory_bytes: value.map(|gb| gb * 1e9), ..found }
             }
-            _ => MeasuredMetrics::default(),
+            _ => found,
         })
+    }
+}
+
+/// Medians of a closed loop, or means where there are none: the first wave, which means see and medians do not, is not
+/// predicted.
+fn closed_loop(mut found: ReadFigures) -> (MeasuredMetrics, Vec<&'static str>) {
+    let mut of = |latency: Latency| {
+        let median = found.latency(latency, Statistic::Median);
+        median.or_else(|| found.latency(latency, Statistic::Mean))
+    };
+    let [ttft_ms, tpot_ms, e2e_ms] = [Latency::Ttft, Latency::Tpot, Latency::E2e].map(&mut of);
+    let mut more = found.figures;
+    more.set(Figure::E2e, e2e_ms);
+    (MeasuredMetrics { ttft_ms, tpot_ms, more, ..MeasuredMetrics::default() }, found.columns)
+}
+
+/// Means where the row has one: under a rate, tables have these first. Else medians.
+fn under_a_rate(mut found: ReadFigures) -> (MeasuredMetrics, Vec<&'static str>) {
+    let means = found.has_means();
+    let statistic = if means { Statistic::Mean } else { Statistic::Median };
+    let [ttft_ms, tpot_ms, e2e_ms] =
+        [Latency::Ttft, Latency::Tpot, Latency::E2e].map(|latency| found.latency(latency, statistic));
+    let figures = MeasuredMetrics { ttft_ms, tpot_ms, e2e_ms, means, ..MeasuredMetrics::default() };
+    (MeasuredMetrics { more: found.figures, ..figures }, found.columns)
+}
+
+impl MeasuredDegrees {
+    /// Devices of all its replicas.
+    pub fn devices(&self) -> u64 {
+        [self.workers.unwrap_or(1), self.tp, self.pp, self.dp].into_iter().fold(1, u64::saturating_mul)
     }
 }
 
 /// Tokens in the KV cache before the run, from the notes of llama-bench rows: `@ d4096`, `at depth 4096`.
 fn depth(notes: &str) -> u64 {
-    let after = ["@ d", "at depth "].iter().find_map(|mark| notes.split_once(mark)).map(|(_, after)| after);
+    let after =
+        ["@ d", "at depth ", "depth "].iter().find_map(|mark| notes.split_once(mark)).map(|(_, after)| after);
     let digits: String = after.unwrap_or_default().chars().take_while(char::is_ascii_digit).collect();
     digits.parse().ok().filter(|tokens| ISL.holds(*tokens as f64)).unwrap_or(0)
 }
@@ -526,7 +717,8 @@ mod tests {
         let outcome = row.outcome;
         assert_eq!((outcome.ttft_ms, outcome.tpot_ms, outcome.means), (Some(44.5), None, true));
         assert_eq!((outcome.e2e_ms, outcome.ttft_p99_ms), (Some(3610.0), Some(69.0)));
-        assert_eq!((row.unscored, row.concurrency), (vec!["e2e_p99_ms".to_owned()], None));
+        assert_eq!((row.unscored, row.concurrency), (vec![], None));
+        assert_eq!(outcome.more, Figures::of([(Figure::E2eP99, 4054.0)]));
         let after = [("rate", "2"), ("num_prompts", "90"), ("duration_s", "60"), ("stage", "1")];
         let after = record(&after).measured().unwrap().traffic.unwrap();
         assert_eq!((after.requests, after.goes_on), (Some(90), true));
@@ -541,8 +733,8 @@ mod tests {
         assert!(!open.outcome.means && open.traffic.unwrap().requests.is_none());
         let closed =
             record(&[("rate", "5"), ("concurrency", "8"), ("ttft_mean_ms", "43")]).measured().unwrap();
-        assert_eq!((closed.traffic, closed.outcome), (None, MeasuredMetrics::default()));
-        assert_eq!(closed.unscored, ["rate", "ttft_mean_ms"]);
+        assert_eq!((closed.traffic, closed.outcome.ttft_ms, closed.outcome.means), (None, Some(43.0), false));
+        assert_eq!(closed.unscored, ["rate"]);
         assert_eq!(record(&[("rate", "0")]).measured().unwrap().traffic, None);
         let fault = record(&[("rate", "fast")]).measured().unwrap_err();
         assert_eq!((fault.key.as_str(), fault.found.as_str()), ("rate", "fast"));
@@ -554,17 +746,17 @@ mod tests {
     fn what_is_not_scored_is_named_and_what_is_not_stated_is_not_guessed() {
         let row = record(&[
             ("mode", "agg"),
-            ("output_tok_s", "12"),
+            ("watts", "12"),
             ("date", "2025"),
             ("tpot_ms", "8"),
             ("decode_ep", "1"),
         ]);
         let plain = row.measured().unwrap();
-        assert_eq!((plain.unscored, plain.concurrency), (vec!["output_tok_s".to_owned()], None));
+        assert_eq!((plain.unscored, plain.concurrency), (vec!["watts".to_owned()], None));
         assert!(!plain.pools[0].given && plain.speculative.is_none());
-        let long = record(&[("mode", "single-stream"), ("metric", "total_tok_s"), ("value", "9")]);
+        let long = record(&[("mode", "single-stream"), ("metric", "watts"), ("value", "9")]);
         let single = long.measured().unwrap();
-        assert_eq!((single.unscored, single.concurrency), (vec!["metric total_tok_s".to_owned()], Some(1)));
+        assert_eq!((single.unscored, single.concurrency), (vec!["metric watts".to_owned()], Some(1)));
         let guessed = record(&[("speculative", "mtp"), ("tp", "8")]).measured().unwrap();
         assert!(guessed.speculative.is_some() && guessed.pools[0].given);
     }
@@ -576,7 +768,7 @@ mod tests {
         }
         let fault = record(&[("concurrency", "many")]).measured().unwrap_err();
         assert_eq!((fault.key.as_str(), fault.found.as_str()), ("concurrency", "many"));
-        let fault = Record(BTreeMap::from([("model", "a/b")])).measured().unwrap_err();
+        let fault = Record(BTreeMap::from([("model", "a/b")])).has_columns().unwrap_err();
         assert_eq!(fault.key, "hardware");
     }
 }

@@ -70,7 +70,7 @@ impl PublishedRecipe {
         let layout = match layout {
             TableLayout::Sessions => RecipeLayout::Sessions,
             TableLayout::Points => RecipeLayout::Points,
-            TableLayout::Wide | TableLayout::Long => return None,
+            _ => return None,
         };
         if !PUBLISHERS.iter().any(|publisher| source.contains(publisher)) {
             return None;

@@ -19,6 +19,12 @@ pub(super) enum TableLayout {
     Sessions,
     /// A metric per row, in `metric` and `measured`, with a setting of the simulator.
     Points,
+    /// A run per row, on a machine at home.
+    Home,
+    /// A run without a draft and one with it per row.
+    Drafts,
+    /// A start of a server per row.
+    Started,
 }
 
 /// Sessions of agents, of which each client plays one after the other.
@@ -98,6 +104,9 @@ impl Record<'_> {
             () if has("metric") && has("measured") => TableLayout::Points,
             () if has("metric") => TableLayout::Long,
             () if has("workload") && has("hit_rate_theoretical") => TableLayout::Sessions,
+            () if has("quant") && has("gpu") => TableLayout::Home,
+            () if has("method") && has("num_spec_tokens") => TableLayout::Drafts,
+            () if has("mem_util") && has("kv_tokens") => TableLayout::Started,
             () => TableLayout::Wide,
         }
     }
@@ -145,6 +154,7 @@ impl Record<'_> {
             arrivals,
             requests: None,
             prefix: None,
+            prefix_groups: None,
             distinct_prompts: None,
             goes_on: false,
             max_num_batched_tokens: of("max_num_batched_tokens", &["max_num_batched_tokens"], &STEP_TOKENS)?,

@@ -6,7 +6,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::decision::{Decision, DecisionOption, decision};
+use super::figures::{Figure, Figures, column_of};
 use super::measured::{MeasuredArrivals, MeasuredRow};
+use super::peers::PeerScore;
+use super::run_kind::RunKind;
 use super::score::{PointScore, PredictionPair, Score, mean_of_cells, point_score, score};
 use crate::spec::nearness::Nearness;
 
@@ -22,6 +25,10 @@ pub struct Prediction {
     pub ttft_p99_ms: Option<f64>,
     /// Share of the prompt tokens that are in the cache of the devices, of a simulation.
     pub hit_rate: Option<f64>,
+    /// Requests per second that the servers answer at most, where the rate of the row is above it.
+    pub capacity_per_s: Option<f64>,
+    /// Further figures.
+    pub more: Figures,
     /// Nearness of the row to the calibration data, where an interval is known.
     pub near: Option<Nearness>,
     /// p10–p90 interval of TTFT.
@@ -56,6 +63,8 @@ pub enum GroupBy {
     Mode,
     /// Nearness of the row to the calibration data
     Near,
+    /// The class of a machine at home
+    Class,
 }
 
 impl GroupBy {
@@ -66,6 +75,8 @@ impl GroupBy {
             GroupBy::Hardware => row.hardware.clone(),
             GroupBy::Runtime => row.runtime.clone(),
             GroupBy::Mode => row.mode.clone(),
+            GroupBy::Class if row.class.is_empty() => "no class".to_owned(),
+            GroupBy::Class => row.class.clone(),
             GroupBy::Near => match held.predicted.as_ref().ok().and_then(|made| made.near) {
                 Some(near) => near.name().to_owned(),
                 None => "not predicted".to_owned(),
@@ -104,10 +115,33 @@ pub struct RowGroup {
     pub ttft_mean_of_cells: Option<f64>,
     /// Errors of memory per device.
     pub memory: Option<Score>,
+    /// Errors of further figures.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub figures: Vec<FigureScore>,
     /// Decision quality.
     pub decision: Option<Decision>,
     /// Decision quality where the SLO applies to p90 of the prediction interval, as with `--risk p90`.
     pub decision_p90: Option<Decision>,
+}
+
+/// Errors of one figure.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FigureScore {
+    pub figure: Figure,
+    pub score: Score,
+}
+
+/// A row that is left out because a cell of it is faulty.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DroppedRow {
+    /// The table, as errors name it.
+    pub table: String,
+    /// Line of the row; the header is line 1.
+    pub row: u64,
+    /// The column; empty for a row of another number of cells.
+    pub column: String,
+    pub found: String,
+    pub expected: String,
 }
 
 /// Rows without a prediction, for one reason.
@@ -144,7 +178,15 @@ pub struct ComparedFigure {
     pub predicted: f64,
 }
 
-/// A row of sessions, or a published point, with its figures.
+/// A further figure of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FigureOfRow {
+    pub figure: Figure,
+    pub measured: f64,
+    pub predicted: f64,
+}
+
+/// A row with its figures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ReplayedRow {
     pub id: String,
@@ -157,6 +199,9 @@ pub struct ReplayedRow {
     pub ttft_ms: Option<ComparedFigure>,
     /// TPOT in milliseconds.
     pub tpot_ms: Option<ComparedFigure>,
+    /// Further figures.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub figures: Vec<FigureOfRow>,
 }
 
 /// Statistics of a table.
@@ -170,11 +215,21 @@ pub struct Validation {
     /// those without a measured hit rate.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sessions: Vec<RowGroup>,
-    /// Rows of sessions and published points one by one, where they are few.
+    /// Rows one by one, where they are few; else those of sessions and published points, where these are.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rows: Vec<ReplayedRow>,
     /// Rows flagged doubtful.
     pub doubtful: Option<RowGroup>,
+    /// Rows whose rate is above the predicted capacity, where waiting grows as long as the run lasts. No other group has
+    /// them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub above_capacity: Option<RowGroup>,
+    /// Rows with a faulty cell, which are left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dropped: Vec<DroppedRow>,
+    /// Errors of other simulators, as published.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub peers: Vec<PeerScore>,
     /// Reasons for missing predictions.
     pub unsupported: Vec<Unsupported>,
     /// Figures that are not scored.
@@ -191,7 +246,12 @@ const AWAY: [f64; 2] = [0.9, 0.2];
 
 /// Aggregates `rows`, grouped by the combination of all `keys`.
 pub fn validation(rows: &[ScoredRow], keys: &[GroupBy]) -> Validation {
-    let (sound, doubtful): (Vec<_>, Vec<_>) = rows.iter().partition(|row| row.measured.warning.is_empty());
+    let (within, above): (Vec<&ScoredRow>, Vec<_>) = rows.iter().partition(|row| !is_above_capacity(row));
+    let (sound, doubtful): (Vec<_>, Vec<_>) =
+        within.into_iter().partition(|row| row.measured.warning.is_empty());
+    let at_home = |row: &ScoredRow| matches!(row.measured.kind, RunKind::Home(_));
+    let usual = if rows.iter().all(at_home) { vec![GroupBy::Class] } else { vec![] };
+    let keys = if keys.is_empty() { &usual } else { keys };
     let mut groups = BTreeMap::<String, Vec<&ScoredRow>>::new();
     if !keys.is_empty() {
         for &row in &sound {
@@ -212,10 +272,17 @@ pub fn validation(rows: &[ScoredRow], keys: &[GroupBy]) -> Validation {
         sessions: by_cliff(&sound),
         rows: one_by_one(&sound),
         doubtful: (!doubtful.is_empty()).then(|| group("doubtful".into(), &doubtful)),
+        above_capacity: (!above.is_empty()).then(|| group("above the predicted capacity".into(), &above)),
+        dropped: vec![],
+        peers: vec![],
         unsupported,
         unscored: unscored(rows),
         assumed: assumed(&sound),
     }
+}
+
+fn is_above_capacity(row: &ScoredRow) -> bool {
+    row.predicted.as_ref().is_ok_and(|made| made.capacity_per_s.is_some())
 }
 
 /// Rows of sessions by their side of the cliff.
@@ -243,7 +310,6 @@ fn has_sessions(row: &MeasuredRow) -> bool {
 }
 
 fn one_by_one(rows: &[&ScoredRow]) -> Vec<ReplayedRow> {
-    let replayed = rows.iter().filter(|row| row.measured.is_replayed());
     let one = |row: &&ScoredRow| {
         let (ScoredRow { measured, predicted }, both) =
             (row, |measured: Option<f64>, predicted| Some(ComparedFigure { measured: measured?, predicted }));
@@ -254,29 +320,51 @@ fn one_by_one(rows: &[&ScoredRow]) -> Vec<ReplayedRow> {
             hit_rate: made.hit_rate.and_then(|made| both(outcome.hit_rate, made)),
             ttft_ms: both(outcome.ttft_ms, made.ttft_ms),
             tpot_ms: both(outcome.tpot_ms, made.tpot_ms),
+            figures: further(row).collect(),
         })
     };
-    let found: Vec<ReplayedRow> = replayed.filter_map(one).collect();
-    if found.len() > FEW { vec![] } else { found }
+    let few = |found: Vec<ReplayedRow>| if found.len() > FEW { vec![] } else { found };
+    let found: Vec<ReplayedRow> = rows.iter().filter_map(one).collect();
+    if found.len() <= FEW {
+        return found;
+    }
+    few(rows.iter().filter(|row| row.measured.is_replayed()).filter_map(one).collect())
 }
 
-fn assumed(rows: &[&ScoredRow]) -> Vec<AssumedInput> {
+/// The further figures of a row that are predicted: end-to-end times and memory of its columns, and all others.
+fn further(row: &ScoredRow) -> impl Iterator<Item = FigureOfRow> + '_ {
+    let made = row.predicted.as_ref().ok();
+    let measured = row.measured.outcome.more.iter();
+    measured.filter_map(move |(figure, measured)| {
+        Some(FigureOfRow { figure, measured, predicted: made?.more.get(figure)? })
+    })
+}
+
+fn assumed<'a>(rows: &[&'a ScoredRow]) -> Vec<AssumedInput> {
     let mut inputs = BTreeMap::<&String, usize>::new();
-    let predicted = rows.iter().filter(|row| row.predicted.is_ok());
-    for input in
-        predicted.filter_map(|row| row.measured.traffic.as_ref()).flat_map(|traffic| &traffic.assumed)
-    {
+    let predicted = rows.iter().copied().filter(|row| row.predicted.is_ok());
+    let of_row = |row: &&'a ScoredRow| {
+        let traffic = row.measured.traffic.iter().flat_map(|traffic| &traffic.assumed);
+        traffic.chain(&row.measured.assumed).collect::<Vec<_>>()
+    };
+    for input in predicted.flat_map(|row| of_row(&row)) {
         *inputs.entry(input).or_default() += 1;
     }
     inputs.into_iter().map(|(input, rows)| AssumedInput { input: input.clone(), rows }).collect()
 }
 
 fn unscored(rows: &[ScoredRow]) -> Vec<Unscored> {
-    let mut columns = BTreeMap::<&String, usize>::new();
-    for column in rows.iter().flat_map(|row| &row.measured.unscored) {
-        *columns.entry(column).or_default() += 1;
+    let mut columns = BTreeMap::<String, usize>::new();
+    for row in rows {
+        let more = row.measured.outcome.more.iter().map(|(figure, _)| figure);
+        let open =
+            more.filter(|figure| row.predicted.as_ref().is_ok_and(|made| made.more.get(*figure).is_none()));
+        let open = open.map(|figure| column_of(figure).to_owned());
+        for column in row.measured.unscored.iter().cloned().chain(open) {
+            *columns.entry(column).or_default() += 1;
+        }
     }
-    columns.into_iter().map(|(column, rows)| Unscored { column: column.clone(), rows }).collect()
+    columns.into_iter().map(|(column, rows)| Unscored { column, rows }).collect()
 }
 
 fn group(name: String, rows: &[&ScoredRow]) -> RowGroup {
@@ -315,6 +403,14 @@ fn group(name: String, rows: &[&ScoredRow]) -> RowGroup {
             Some(PredictionPair { predicted, measured: row.outcome.memory_bytes?, interval })
         })
         .collect();
+    let figures = Figure::EACH.into_iter().filter_map(|figure| {
+        let pairs = found.iter().filter_map(|(row, made)| {
+            let (predicted, measured) = (made.more.get(figure)?, row.outcome.more.get(figure)?);
+            Some(PredictionPair { predicted, measured, interval: None })
+        });
+        Some(FigureScore { figure, score: score(&pairs.collect::<Vec<_>>())? })
+    });
+    let figures = figures.collect();
     let judged = |limited: &dyn Fn(&Prediction) -> Option<f64>| {
         let mut comparable = BTreeMap::<_, Vec<DecisionOption>>::new();
         for (row, made) in &found {
@@ -338,6 +434,7 @@ fn group(name: String, rows: &[&ScoredRow]) -> RowGroup {
         tpot_mean_of_cells,
         ttft_mean_of_cells,
         memory: score(&memory),
+        figures,
         decision: judged(&|made| Some(made.tpot_ms)),
         decision_p90: judged(&|made| Some(made.tpot_interval?.1)),
     }

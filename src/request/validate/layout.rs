@@ -4,6 +4,7 @@ use crate::quantity::num::Qty;
 use crate::serving::speculative::accepted;
 use crate::traffic::draft::DraftSettings;
 use crate::validate::measured::{MeasuredArrivals, MeasuredDegrees, MeasuredRow};
+use crate::validate::run_kind::RunKind;
 
 /// The draft of a row with speculative decoding; or the reason why it is not known.
 pub(super) fn draft(row: &MeasuredRow) -> Result<Option<DraftSettings>, String> {
@@ -32,11 +33,7 @@ fn acceptance(yields: f64, tokens: u64) -> f64 {
 }
 
 fn devices_by_degrees(row: &MeasuredRow) -> u64 {
-    let of = |pool: &MeasuredDegrees| {
-        let factors = [pool.workers.unwrap_or(1), pool.tp, pool.pp, pool.dp];
-        factors.into_iter().fold(1, u64::saturating_mul)
-    };
-    row.pools.iter().map(of).fold(0, u64::saturating_add)
+    row.pools.iter().map(MeasuredDegrees::devices).fold(0, u64::saturating_add)
 }
 
 /// Devices of the whole deployment: as given, else the product of the degrees.
@@ -58,6 +55,15 @@ pub(super) fn known_load(row: &MeasuredRow) -> Result<u64, String> {
             false => "no degrees".into(),
         };
         return Err(format!("devices: {stated} with {layout}, so the use of all devices is unknown"));
+    }
+    match row.kind {
+        RunKind::Started | RunKind::Saturated => return Ok(1),
+        // One prompt of each rank is computed at a time.
+        RunKind::Prompts => {
+            let ranks = |pool: &MeasuredDegrees| pool.workers.unwrap_or(1).saturating_mul(pool.dp);
+            return Ok(row.pools.iter().map(ranks).sum());
+        }
+        RunKind::Served | RunKind::Home(_) => {}
     }
     let arrivals = row.traffic.as_ref().map(|traffic| &traffic.arrivals);
     match (row.concurrency, arrivals) {

@@ -7,9 +7,11 @@ use std::sync::{Arc, LazyLock};
 use rayon::prelude::*;
 use serde::Deserialize;
 
+use super::figures::{Served, simulated_figures, started};
+use super::home_machine::at_home;
 use super::layout::{devices, draft, known_load};
 use super::simulated::SimulatedRow;
-use crate::calibrate::deployment::{MeasuredDeployment, PredictedTimes};
+use crate::calibrate::deployment::MeasuredDeployment;
 use crate::cost::memory::Footprint;
 use crate::graph::model::ModelGraph;
 use crate::plan::legal::{check, has_experts};
@@ -28,16 +30,22 @@ use crate::store::catalog::{Catalog, LookupError};
 use crate::store::kind::CatalogKind;
 use crate::store::resolved_scenario::ResolvedScenario;
 use crate::traffic::outcome::Distribution;
+use crate::validate::figures::Figures;
 use crate::validate::measured::{MeasuredDegrees, MeasuredRow};
+use crate::validate::run_kind::RunKind;
 use crate::validate::summary::{Prediction, ScoredRow};
 
 /// Names in published tables, and those of the catalogue.
 #[derive(Deserialize)]
 struct PublishedNames {
     runtimes: BTreeMap<String, String>,
+    /// Engines whose name is followed by words on a backend or a build.
+    engines: Vec<String>,
+    /// Devices, in lower case.
+    hardware: BTreeMap<String, String>,
     /// Wrappers of an engine and its backends; they count as versions of it.
     builds: Vec<String>,
-    /// Weight formats, in lower case, and the nearest format here.
+    /// Weight formats, in lower case, and the format here with as many bits.
     formats: BTreeMap<String, String>,
     /// Suffixes of a converted checkpoint's name: the format is known separately, the architecture is the original
     /// model's.
@@ -52,10 +60,18 @@ fn known<'a>(table: &'a BTreeMap<String, String>, name: &'a str) -> &'a str {
     table.get(name).map_or(name, String::as_str)
 }
 
-/// A runtime's name without the backend in brackets.
+/// A runtime's name without the backend in brackets, and without words on its build.
 pub fn runtime(published: &str) -> String {
-    let name = published.split(" (").next().unwrap_or_default().trim().to_lowercase();
-    known(&NAMES.runtimes, &name).to_owned()
+    let whole = published.trim().to_lowercase();
+    let name = whole.split(" (").next().unwrap_or_default().trim();
+    let stated = [whole.as_str(), name].into_iter().find_map(|name| NAMES.runtimes.get(name));
+    let first = || name.split(' ').next().filter(|first| NAMES.engines.iter().any(|engine| engine == first));
+    stated.cloned().unwrap_or_else(|| known(&NAMES.runtimes, first().unwrap_or(name)).to_owned())
+}
+
+/// A device's id.
+pub(super) fn device(published: &str) -> String {
+    NAMES.hardware.get(&published.to_lowercase()).cloned().unwrap_or_else(|| published.to_owned())
 }
 
 /// The version of a row, or a substitute.
@@ -65,7 +81,7 @@ fn version(row: &MeasuredRow) -> String {
 }
 
 /// The name of the original model of a converted checkpoint, for any publisher.
-fn base(model: &str) -> Option<&str> {
+pub(super) fn base(model: &str) -> Option<&str> {
     let name = model.rsplit('/').next().unwrap_or(model);
     // The copy has as many bytes as the name: the suffix is found in one and removed from the other.
     let small = name.to_ascii_lowercase();
@@ -74,9 +90,12 @@ fn base(model: &str) -> Option<&str> {
     (end < model.len()).then(|| &name[..end])
 }
 
-/// A weight format's id, the nearest one for those without.
+/// A weight format's id, or that of the format with as many bits.
 pub fn format(published: &str) -> String {
     let name = published.split(" (").next().unwrap_or_default().trim().to_lowercase();
+    if let Some(stated) = NAMES.formats.get(&name) {
+        return stated.clone();
+    }
     let name = name.trim_start_matches("ud-").trim_start_matches("mlx-");
     known(&NAMES.formats, name).to_owned()
 }
@@ -105,7 +124,7 @@ impl ScenarioKey {
         let traffic = row.traffic.as_ref();
         ScenarioKey {
             model: row.model.clone(),
-            hardware: row.hardware.clone(),
+            hardware: device(&row.hardware),
             devices: devices(row),
             runtime: runtime(&row.runtime),
             version: version(row),
@@ -116,6 +135,7 @@ impl ScenarioKey {
             max_num_seqs: traffic.and_then(|traffic| traffic.max_num_seqs),
             gpu_memory_utilization: traffic
                 .and_then(|traffic| traffic.gpu_memory_utilization)
+                .or(row.memory_share)
                 .map(f64::to_bits),
             draft: draft(row)
                 .ok()
@@ -197,9 +217,7 @@ pub fn ready(catalog: &Catalog, rows: &[MeasuredRow], fit: ProfileFit) -> Vec<Re
             let problem = problem_of(catalog, &key, fit).map(|(problem, ran)| (Arc::new(problem), ran));
             let mut plan_cache = HashMap::new();
             let of = |at: usize| {
-                if rows[at].model.is_empty() {
-                    return Err("model: not stated".to_owned());
-                }
+                check_kind(&rows[at], fit)?;
                 let (problem, ran) = problem.clone().map_err(|error| reason(&error))?;
                 let deployment = build_deployment(&problem, &rows[at], &mut plan_cache)?;
                 let simulated = rows[at].traffic.as_ref().map(|traffic| {
@@ -216,7 +234,25 @@ pub fn ready(catalog: &Catalog, rows: &[MeasuredRow], fit: ProfileFit) -> Vec<Re
     found.into_iter().map(|(ready, _)| ready).collect()
 }
 
-fn reason(error: &Error) -> String {
+/// The reason against a row that has no prediction, or that no fit and no count takes.
+fn check_kind(row: &MeasuredRow, fit: ProfileFit) -> Result<(), String> {
+    if row.model.is_empty() {
+        return Err("model: not stated".to_owned());
+    }
+    if let Some(why) = &row.refused {
+        return Err(why.clone());
+    }
+    match row.kind {
+        RunKind::Served => Ok(()),
+        RunKind::Home(_) => Err("hardware: a machine at home, whose plan the search finds".to_owned()),
+        _ if fit == ProfileFit::KernelsOnly => {
+            Err("concurrency: missing, and rate too, so the load is unknown".to_owned())
+        }
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn reason(error: &Error) -> String {
     visible(&format!("{}: {}", error.key, error.found)).into_owned()
 }
 
@@ -364,6 +400,9 @@ struct PredictedLatencies {
     /// End-to-end time and the 99th percentile of TTFT, of a simulation.
     simulated: Option<[f64; 2]>,
     hit_rate: Option<f64>,
+    /// Requests per second that the servers answer at most, where the rate of the row is above it.
+    capacity: Option<f64>,
+    more: Figures,
     /// Concurrency per attention rank.
     requests: u64,
 }
@@ -371,14 +410,15 @@ struct PredictedLatencies {
 impl PredictedLatencies {
     fn of(measured: &MeasuredRow, ready: &PreparedRow) -> Result<PredictedLatencies, String> {
         let Some(simulated) = &ready.simulated else {
-            let PredictedTimes { ttft, tpot } = ready.deployment.times(ready.problem.formats[0].plain());
-            let requests = ready.deployment.requests();
+            let served = Served::of(measured, ready)?;
             return Ok(PredictedLatencies {
-                ttft: ttft * 1e3,
-                tpot: tpot * 1e3,
+                ttft: served.ttft_ms,
+                tpot: served.tpot_ms,
                 simulated: None,
                 hit_rate: None,
-                requests,
+                capacity: None,
+                more: served.figures(measured),
+                requests: served.requests_per_rank,
             });
         };
         let (found, totals) = simulated.latencies()?;
@@ -389,17 +429,23 @@ impl PredictedLatencies {
         let p99 = 1e3 * found.ttft.percentile(0.99).unwrap_or(f64::NAN);
         let in_flight = totals.request_seconds / totals.end_s.max(f64::MIN_POSITIVE);
         let schedulers = simulated.pool.replicas * simulated.pool.ranks;
+        let capacity = simulated.exceeded_capacity(&totals);
         Ok(PredictedLatencies {
             ttft: ms(&found.ttft),
             tpot: ms(&found.tpot),
             simulated: Some([ms(&found.e2e), p99]),
             hit_rate: found.hit_rate(),
+            capacity,
+            more: simulated_figures(measured, &found, capacity),
             requests: (in_flight / schedulers as f64).ceil().max(1.0) as u64,
         })
     }
 }
 
 fn prediction(measured: &MeasuredRow, ready: &PreparedRow) -> Result<Prediction, String> {
+    if measured.kind == RunKind::Started {
+        return started(measured, ready);
+    }
     let formats = &ready.problem.formats[0];
     let found = PredictedLatencies::of(measured, ready)?;
     let (ttft_ms, tpot_ms) = (found.ttft, found.tpot);
@@ -427,6 +473,8 @@ fn prediction(measured: &MeasuredRow, ready: &PreparedRow) -> Result<Prediction,
         e2e_ms: e2e,
         ttft_p99_ms: ttft_p99,
         hit_rate: found.hit_rate,
+        capacity_per_s: found.capacity,
+        more: found.more,
         near: known.map(|found| found.near),
         ttft_interval: interval.map(|found| around(ttft_ms, found.ttft)),
         tpot_interval: interval.map(|found| around(tpot_ms, found.tpot)),
@@ -445,7 +493,10 @@ pub fn predict(catalog: &Catalog, rows: Vec<MeasuredRow>) -> Vec<ScoredRow> {
     paired
         .into_par_iter()
         .map(|(measured, ready)| {
-            let predicted = ready.and_then(|ready| prediction(&measured, &ready));
+            let predicted = match &measured.kind {
+                RunKind::Home(run) => at_home(catalog, &measured, run),
+                _ => ready.and_then(|ready| prediction(&measured, &ready)),
+            };
             ScoredRow { measured, predicted }
         })
         .collect()
@@ -472,5 +523,12 @@ mod tests {
         assert_eq!(format("UD-Q4_K_XL"), "gguf-q4_k_m");
         assert_eq!(format("UQFF q8 (8-bit)"), "gguf-q8_0");
         assert_eq!(format("MLX-5bit g32"), "mlx-5bit");
+        assert_eq!(format("MLX 4-bit"), "mlx-4bit");
+        // Of other bits than any format here.
+        assert_eq!(format("F32"), "f32");
+        assert_eq!(runtime("llama.cpp Metal b10050"), "llama.cpp");
+        assert_eq!(runtime("vLLM (tt-inference-server)"), "tt-vllm");
+        assert_eq!(runtime("ax-engine (MLX)"), "ax-engine");
+        assert_eq!(device("Apple M5 Max 128GB"), "apple-m5-max");
     }
 }

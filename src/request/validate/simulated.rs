@@ -194,6 +194,28 @@ impl SimulatedRow {
     }
 }
 
+impl SimulatedRow {
+    /// Requests per second that its servers answer when all come at once, where the rate of the row is above that.
+    pub fn exceeded_capacity(&self, totals: &RunTotals) -> Option<f64> {
+        let RowRequests::Drawn(traffic) = &self.requests else { return None };
+        let Arrivals::Rate { per_s, variation } = traffic.arrivals else { return None };
+        if totals.answered as f64 >= KEPT_UP * per_s * totals.end_s {
+            return None;
+        }
+        let arrivals = Arrivals::Rate { per_s: per_s * AT_ONCE, variation };
+        let requests = traffic.requests.max(ENOUGH);
+        let burst = DrawnTraffic { arrivals, requests, ..traffic.clone() };
+        let burst = SimulatedRow { requests: RowRequests::Drawn(burst), ..self.clone() };
+        let (_, found) = burst.latencies().ok()?;
+        let capacity = found.answered as f64 / found.end_s.max(f64::MIN_POSITIVE);
+        (capacity < per_s).then_some(capacity)
+    }
+}
+
+/// The share of a rate that a run answers from its first arrival to its last answer where its servers keep up with it.
+const KEPT_UP: f64 = 0.9;
+/// A rate at which all requests come before any is answered, over the rate of the row.
+const AT_ONCE: f64 = 1e6;
 /// More requests than these change no mean of a steady run.
 const ENOUGH: u64 = 2000;
 
@@ -279,7 +301,7 @@ fn drawn(
         prompt: length(row.isl, row.equal_lengths),
         output: length(row.osl, row.equal_lengths),
         prefix: tokens(traffic.prefix.unwrap_or(0)),
-        prefix_groups: 1,
+        prefix_groups: traffic.prefix_groups.unwrap_or(1),
         distinct_prompts: traffic.distinct_prompts.unwrap_or(0),
         sessions: None,
         seed: DEFAULT_SEED,

@@ -5,7 +5,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::spec::error::Error;
 use crate::spec::limits::ROWS;
+use crate::spec::visible::visible;
 use crate::validate::measured::{MeasuredRow, Record};
+use crate::validate::peers::PeerPrediction;
+use crate::validate::summary::DroppedRow;
 
 /// A table of measurements in CSV.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
@@ -29,36 +32,121 @@ pub fn all_rows(tables: &[MeasuredTable]) -> Result<Vec<MeasuredRow>, Error> {
     Ok(measured)
 }
 
-/// The rows of a table.
+/// What tables have: rows, those that a faulty cell drops, and predictions of other simulators.
+#[derive(Clone, Debug, Default)]
+pub struct ReadTables {
+    pub rows: Vec<MeasuredRow>,
+    pub dropped: Vec<DroppedRow>,
+    pub peers: Vec<PeerPrediction>,
+}
+
+/// The rows of all tables, without those that have a faulty cell: these are listed.
+///
+/// # Errors
+/// A table lacks a column, or has no row that can be used.
+pub fn usable_rows(tables: &[MeasuredTable]) -> Result<ReadTables, Error> {
+    let mut found = ReadTables::default();
+    for table in tables {
+        let before = (found.rows.len(), found.peers.len(), found.dropped.len());
+        let mut first = None;
+        let mut drop = |line: u64, fault: Error| {
+            let (column, found_here, expected) =
+                (fault.key.clone(), fault.found.clone(), fault.expected.clone());
+            found.dropped.push(DroppedRow {
+                table: table.name.clone(),
+                row: line,
+                column: visible(&column).into_owned(),
+                found: visible(&found_here).into_owned(),
+                expected,
+            });
+            first.get_or_insert(in_row(line, fault));
+        };
+        let (rows, peers) = (&mut found.rows, &mut found.peers);
+        read(&table.csv, &mut |line, record| {
+            match record {
+                Ok(RecordOf::Runs(runs)) => runs.into_iter().for_each(|run| push(rows, before.0, run)),
+                Ok(RecordOf::Peer(peer)) => peers.push(peer),
+                Err(fault) => drop(line, fault),
+            }
+            Ok(())
+        })
+        .map_err(|fault| fault.in_file(&table.name))?;
+        if (found.rows.len(), found.peers.len()) == (before.0, before.1) {
+            let fault = first.unwrap_or_else(no_row);
+            let rows = found.dropped.len() - before.2;
+            let found = if rows > 0 {
+                format!("{} (no row of {rows} can be used)", fault.found)
+            } else {
+                fault.found.clone()
+            };
+            return Err(Error { found, ..fault }.in_file(&table.name));
+        }
+    }
+    Ok(found)
+}
+
+/// The rows of a table, of which none may be faulty: fits take them.
 ///
 /// # Errors
 /// A row is not a measurement; the fault names the row.
 pub fn rows(text: &str) -> Result<Vec<MeasuredRow>, Error> {
+    let mut measured: Vec<MeasuredRow> = Vec::new();
+    read(text, &mut |line, record| {
+        if let RecordOf::Runs(runs) = record.map_err(|fault| in_row(line, fault))? {
+            runs.into_iter().for_each(|run| push(&mut measured, 0, run));
+        }
+        Ok(())
+    })?;
+    if measured.is_empty() { Err(no_row()) } else { Ok(measured) }
+}
+
+/// A record of a table.
+enum RecordOf {
+    Runs(Vec<MeasuredRow>),
+    Peer(PeerPrediction),
+}
+
+fn in_row(line: u64, fault: Error) -> Error {
+    let key = if fault.key.is_empty() { format!("row {line}") } else { format!("row {line}: {}", fault.key) };
+    Error { key, ..fault }
+}
+
+fn no_row() -> Error {
+    Error::new("", "no row", "measurements", "give a file with a header and at least one row")
+}
+
+/// Adds a run to those of a table, which begin at `first`; some go into the one before them.
+fn push(rows: &mut Vec<MeasuredRow>, first: usize, run: MeasuredRow) {
+    let rest = match rows.get_mut(first..).and_then(<[MeasuredRow]>::last_mut) {
+        Some(last) => last.join(run),
+        None => Some(run),
+    };
+    rows.extend(rest);
+}
+
+/// Reads the records of a table one by one, each with its line.
+fn read(
+    text: &str,
+    with: &mut dyn FnMut(u64, Result<RecordOf, Error>) -> Result<(), Error>,
+) -> Result<(), Error> {
     let broken = |fault: csv::Error| {
         Error::new("", fault.to_string(), "comma-separated rows under a header", "correct that line")
     };
     let mut reader = csv::Reader::from_reader(text.as_bytes());
     let header = reader.headers().map_err(broken)?.clone();
-    let mut measured: Vec<MeasuredRow> = Vec::new();
+    Record(header.iter().map(|key| (key, "")).collect()).has_columns()?;
     for (number, record) in reader.records().enumerate() {
-        let record = record.map_err(broken)?;
         ROWS.check_whole("rows", number as u64 + 1)?;
-        let row = Record(header.iter().zip(record.iter()).collect());
-        let one = row.measured().map_err(|fault| {
-            let key = format!("row {}: {}", number + 2, fault.key);
-            Error { key, ..fault }
-        })?;
-        let rest = match measured.last_mut() {
-            Some(last) => last.join(one),
-            None => Some(one),
-        };
-        measured.extend(rest);
+        let record = record.map_err(broken).and_then(|cells| {
+            let record = Record(header.iter().zip(cells.iter()).collect());
+            Ok(match record.peer()? {
+                Some(peer) => RecordOf::Peer(peer),
+                None => RecordOf::Runs(record.runs()?),
+            })
+        });
+        with(number as u64 + 2, record)?;
     }
-    if measured.is_empty() {
-        let fix = "give a file with a header and at least one row";
-        return Err(Error::new("", "no row", "measurements", fix));
-    }
-    Ok(measured)
+    Ok(())
 }
 
 #[cfg(test)]
@@ -71,5 +159,25 @@ mod tests {
         assert_eq!((fault.key.as_str(), fault.found.as_str()), ("row 3: isl", "x"));
         assert_eq!(rows("model,hardware,runtime\n").unwrap_err().found, "no row");
         assert!(rows("model,hardware,runtime\na,b\n").unwrap_err().found.contains("fields"));
+        assert_eq!(rows("model,hardware\na,b\n").unwrap_err().key, "runtime");
+    }
+
+    #[test]
+    fn a_faulty_cell_drops_its_row_and_no_other() {
+        let table = |csv: &str| MeasuredTable { name: "t.csv".into(), csv: csv.into() };
+        let header = "model,hardware,runtime,isl\n";
+        let found = usable_rows(&[table(&format!("{header}a,b,c,7\na,b,c,~9\na,b\na,b,c,8\n"))]).unwrap();
+        assert_eq!(found.rows.iter().map(|row| row.isl).collect::<Vec<_>>(), [7, 8]);
+        let [cell, cells] = &found.dropped[..] else { panic!("{:?}", found.dropped) };
+        assert_eq!((cell.row, cell.column.as_str(), cell.found.as_str()), (3, "isl", "~9"));
+        assert!(cell.expected.contains("1 to") && cell.table == "t.csv", "{cell:?}");
+        assert_eq!((cells.row, cells.column.as_str()), (4, ""));
+        let fault = usable_rows(&[table(&format!("{header}a,b,c,~9\n"))]).unwrap_err();
+        assert_eq!(fault.key, "row 2: isl");
+        assert!(fault.found.contains("no row of 1"), "{}", fault.found);
+        assert_eq!(usable_rows(&[table(header)]).unwrap_err().found, "no row");
+        let peers = "simulator,metric,predicted_ms,measured_ms\nx,ttft_mean,9,10\nx,ttft_mean,,10\n";
+        let found = usable_rows(&[table(peers)]).unwrap();
+        assert_eq!((found.rows.len(), found.peers.len(), found.dropped.len()), (0, 1, 1));
     }
 }

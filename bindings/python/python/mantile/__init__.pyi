@@ -1386,7 +1386,7 @@ def validate(
     *,
     tables: Iterable[Mapping[str, Any]] | None = None,
     left_out: str | None = None,
-    by: Iterable[Literal['model', 'hardware', 'runtime', 'mode', 'near']] | None = None,
+    by: Iterable[Literal['model', 'hardware', 'runtime', 'mode', 'near', 'class']] | None = None,
     kinds: bool | None = None,
     mode: str | None = None,
     files: Mapping[str, Any] | None = None,

@@ -2026,6 +2026,11 @@ class Decision(Record):
     regret: float | None
 
 
+class FigureScore(Record):
+    figure: Literal['itl', 'e2e', 'ttft_p90', 'ttft_p95', 'tpot_p90', 'tpot_p99', 'e2e_p90', 'e2e_p99', 'prefill', 'output', 'weights', 'kv_memory', 'kv_tokens']
+    score: Score
+
+
 class RowGroup(Record):
     name: str
     n: int
@@ -2039,11 +2044,18 @@ class RowGroup(Record):
     tpot_mean_of_cells: float | None
     ttft_mean_of_cells: float | None
     memory: Score | None
+    figures: list[FigureScore] | None
     decision: Decision | None
     decision_p90: Decision | None
 
 
 class ComparedFigure(Record):
+    measured: float
+    predicted: float
+
+
+class FigureOfRow(Record):
+    figure: Literal['itl', 'e2e', 'ttft_p90', 'ttft_p95', 'tpot_p90', 'tpot_p99', 'e2e_p90', 'e2e_p99', 'prefill', 'output', 'weights', 'kv_memory', 'kv_tokens']
     measured: float
     predicted: float
 
@@ -2054,6 +2066,21 @@ class ReplayedRow(Record):
     hit_rate: ComparedFigure | None
     ttft_ms: ComparedFigure | None
     tpot_ms: ComparedFigure | None
+    figures: list[FigureOfRow] | None
+
+
+class DroppedRow(Record):
+    table: str
+    row: int
+    column: str
+    found: str
+    expected: str
+
+
+class PeerScore(Record):
+    simulator: str
+    metric: str
+    score: Score
 
 
 class Unsupported(Record):
@@ -2111,6 +2138,9 @@ class ValidateAnswer(Answer, question="validate"):
     sessions: list[RowGroup] | None
     rows: list[ReplayedRow] | None
     doubtful: RowGroup | None
+    above_capacity: RowGroup | None
+    dropped: list[DroppedRow] | None
+    peers: list[PeerScore] | None
     unsupported: list[Unsupported] | None
     unscored: list[Unscored] | None
     assumed: list[AssumedInput] | None

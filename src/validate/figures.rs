@@ -1,0 +1,332 @@
+//! Figures of measured runs, and the columns and metrics of tables that have them.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::measured::Record;
+use crate::spec::error::Error;
+use crate::spec::limits::MEASURED;
+
+/// A figure that is scored next to TTFT, TPOT and memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Figure {
+    /// Mean time between the tokens of an answer.
+    Itl,
+    /// End-to-end time in a closed loop.
+    E2e,
+    TtftP90,
+    TtftP95,
+    TpotP90,
+    TpotP99,
+    E2eP90,
+    E2eP99,
+    /// Prompt tokens per second.
+    Prefill,
+    /// Output tokens per second of all devices.
+    Output,
+    /// Bytes of the weights of a device.
+    Weights,
+    /// Bytes of a device that are free for the KV cache.
+    KvMemory,
+    /// Tokens that the KV cache of an attention rank holds.
+    KvTokens,
+}
+
+impl Figure {
+    /// Every figure, in the order of reports.
+    pub const EACH: [Figure; 13] = [
+        Figure::Prefill,
+        Figure::Output,
+        Figure::Itl,
+        Figure::E2e,
+        Figure::TtftP90,
+        Figure::TtftP95,
+        Figure::TpotP90,
+        Figure::TpotP99,
+        Figure::E2eP90,
+        Figure::E2eP99,
+        Figure::Weights,
+        Figure::KvMemory,
+        Figure::KvTokens,
+    ];
+
+    /// Its name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Figure::Itl => "ITL",
+            Figure::E2e => "E2E",
+            Figure::TtftP90 => "TTFT p90",
+            Figure::TtftP95 => "TTFT p95",
+            Figure::TpotP90 => "TPOT p90",
+            Figure::TpotP99 => "TPOT p99",
+            Figure::E2eP90 => "E2E p90",
+            Figure::E2eP99 => "E2E p99",
+            Figure::Prefill => "prefill tok/s",
+            Figure::Output => "output tok/s",
+            Figure::Weights => "weights per device",
+            Figure::KvMemory => "KV memory per device",
+            Figure::KvTokens => "tokens of the KV cache",
+        }
+    }
+
+    fn place(self) -> usize {
+        Figure::EACH.iter().position(|one| *one == self).unwrap_or(0)
+    }
+}
+
+/// The figures of a run, measured or predicted. Times are in milliseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Figures([Option<f64>; Figure::EACH.len()]);
+
+impl Figures {
+    pub fn get(&self, figure: Figure) -> Option<f64> {
+        self.0[figure.place()]
+    }
+
+    pub fn set(&mut self, figure: Figure, value: Option<f64>) {
+        self.0[figure.place()] = value;
+    }
+
+    /// The figures of a list.
+    pub fn of<const N: usize>(list: [(Figure, f64); N]) -> Figures {
+        let mut figures = Figures::default();
+        list.into_iter().for_each(|(figure, value)| figures.set(figure, Some(value)));
+        figures
+    }
+
+    /// Those that it has.
+    pub fn iter(&self) -> impl Iterator<Item = (Figure, f64)> + '_ {
+        Figure::EACH.into_iter().filter_map(|figure| Some((figure, self.get(figure)?)))
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.iter().next().is_none()
+    }
+}
+
+/// A latency of which tables have medians or means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Latency {
+    Ttft,
+    Tpot,
+    E2e,
+}
+
+/// What a latency of a column is over the requests of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Statistic {
+    Median,
+    Mean,
+}
+
+/// What a column has.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Content {
+    Latency(Latency, Statistic),
+    Figure(Figure),
+}
+
+/// The unit of a column.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Unit {
+    /// This many of the figure's unit.
+    Of(f64),
+    /// A rate, of which the figure is the time of one in milliseconds.
+    PerSecond,
+    /// A rate of one device of those that compute prompts.
+    PerPromptDevice,
+    /// A rate of one device of those that compute answers: so InferenceX states it of separate pools.
+    PerDevice,
+    /// Tokens of prompts and outputs.
+    AllTokens,
+    /// Requests.
+    Requests,
+}
+
+/// Lengths and devices of a run, as its row states them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct RunSize {
+    pub isl: f64,
+    pub osl: f64,
+    /// Devices that compute prompts, and those that compute answers.
+    pub prompts: f64,
+    pub answers: f64,
+}
+
+impl Unit {
+    /// A value in the unit of its figure.
+    fn convert(self, value: f64, size: RunSize) -> f64 {
+        match self {
+            Unit::Of(factor) => value * factor,
+            Unit::PerSecond => 1e3 / value,
+            Unit::PerPromptDevice => value * size.prompts,
+            Unit::PerDevice => value * size.answers,
+            Unit::AllTokens => value * size.osl / (size.isl + size.osl),
+            Unit::Requests => value * size.osl,
+        }
+    }
+}
+
+const GIB: f64 = 1_073_741_824.0;
+const MS: Unit = Unit::Of(1.0);
+const ONE: Unit = Unit::Of(1.0);
+
+const fn latency(latency: Latency, statistic: Statistic) -> Content {
+    Content::Latency(latency, statistic)
+}
+
+/// Columns, or metrics of the long layout: what each has, and its unit. Of several with one figure, the first counts.
+const COLUMNS: &[(&str, Content, Unit)] = &[
+    ("ttft_ms", latency(Latency::Ttft, Statistic::Median), MS),
+    ("ttft_p50_ms", latency(Latency::Ttft, Statistic::Median), MS),
+    ("ttft_ms_p50", latency(Latency::Ttft, Statistic::Median), MS),
+    ("ttft_mean_ms", latency(Latency::Ttft, Statistic::Mean), MS),
+    ("ttft_ms_mean", latency(Latency::Ttft, Statistic::Mean), MS),
+    ("ttft_p90_ms", Content::Figure(Figure::TtftP90), MS),
+    ("ttft_p95_ms", Content::Figure(Figure::TtftP95), MS),
+    ("tpot_ms", latency(Latency::Tpot, Statistic::Median), MS),
+    ("tpot_p50_ms", latency(Latency::Tpot, Statistic::Median), MS),
+    ("tpot_mean_ms", latency(Latency::Tpot, Statistic::Mean), MS),
+    ("decode_tok_s_per_user", latency(Latency::Tpot, Statistic::Mean), Unit::PerSecond),
+    ("tok_s_user", latency(Latency::Tpot, Statistic::Mean), Unit::PerSecond),
+    ("tg_tok_s", latency(Latency::Tpot, Statistic::Mean), Unit::PerSecond),
+    ("tpot_p90_ms", Content::Figure(Figure::TpotP90), MS),
+    ("tpot_p99_ms", Content::Figure(Figure::TpotP99), MS),
+    ("itl_mean_ms", Content::Figure(Figure::Itl), MS),
+    ("itl_ms", Content::Figure(Figure::Itl), MS),
+    ("e2e_ms", latency(Latency::E2e, Statistic::Median), MS),
+    ("e2e_p50_ms", latency(Latency::E2e, Statistic::Median), MS),
+    ("e2e_mean_ms", latency(Latency::E2e, Statistic::Mean), MS),
+    ("e2e_latency_ms", latency(Latency::E2e, Statistic::Mean), MS),
+    ("e2e_latency_s", latency(Latency::E2e, Statistic::Mean), Unit::Of(1e3)),
+    ("e2e_p90_ms", Content::Figure(Figure::E2eP90), MS),
+    ("e2e_p99_ms", Content::Figure(Figure::E2eP99), MS),
+    ("prefill_tok_s", Content::Figure(Figure::Prefill), ONE),
+    ("pp_tok_s", Content::Figure(Figure::Prefill), ONE),
+    ("prefill_tok_s_per_device", Content::Figure(Figure::Prefill), Unit::PerPromptDevice),
+    ("output_tok_s", Content::Figure(Figure::Output), ONE),
+    ("output_tok_s_total", Content::Figure(Figure::Output), ONE),
+    ("output_tok_s_per_device", Content::Figure(Figure::Output), Unit::PerDevice),
+    ("output_tok_s_per_gpu", Content::Figure(Figure::Output), Unit::PerDevice),
+    ("decode_tok_s_per_device", Content::Figure(Figure::Output), Unit::PerDevice),
+    ("total_tok_s", Content::Figure(Figure::Output), Unit::AllTokens),
+    ("req_s", Content::Figure(Figure::Output), Unit::Requests),
+    ("weights_gib_per_device", Content::Figure(Figure::Weights), Unit::Of(GIB)),
+    ("kv_gib_per_device", Content::Figure(Figure::KvMemory), Unit::Of(GIB)),
+    ("kv_tokens", Content::Figure(Figure::KvTokens), ONE),
+];
+
+/// The column of a figure by which a report names it where it is not scored.
+pub fn column_of(figure: Figure) -> &'static str {
+    let has = |content: &Content| matches!(content, Content::Figure(one) if *one == figure);
+    COLUMNS.iter().find(|(_, content, _)| has(content)).map_or(figure.name(), |(name, ..)| name)
+}
+
+/// The figures that a row has, and the columns that were read for them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ReadFigures {
+    latencies: Vec<(Latency, Statistic, f64, &'static str)>,
+    pub figures: Figures,
+    pub columns: Vec<&'static str>,
+}
+
+impl ReadFigures {
+    fn add(&mut self, (name, content, unit): (&'static str, Content, Unit), value: f64, size: RunSize) {
+        let converted = unit.convert(value, size);
+        match content {
+            Content::Latency(latency, statistic) => {
+                self.latencies.push((latency, statistic, converted, name));
+            }
+            Content::Figure(figure) => {
+                self.columns.push(name);
+                if self.figures.get(figure).is_none() {
+                    self.figures.set(figure, Some(converted));
+                }
+            }
+        }
+    }
+
+    /// A latency of this statistic.
+    pub fn latency(&mut self, latency: Latency, statistic: Statistic) -> Option<f64> {
+        let found = self.latencies.iter().find(|(one, of, ..)| (*one, *of) == (latency, statistic))?;
+        self.columns.push(found.3);
+        Some(found.2)
+    }
+
+    /// Whether it has a mean of any latency.
+    pub fn has_means(&self) -> bool {
+        self.latencies.iter().any(|(_, statistic, ..)| *statistic == Statistic::Mean)
+    }
+}
+
+impl Record<'_> {
+    /// The figures in the columns of a row.
+    pub(super) fn figures(&self, size: RunSize) -> Result<ReadFigures, Error> {
+        let mut found = ReadFigures::default();
+        for column in COLUMNS {
+            if let Some(value) = self.positive(column.0, &MEASURED)? {
+                found.add(*column, value, size);
+            }
+        }
+        Ok(found)
+    }
+
+    /// The figure in `metric` and `value` of the long layout.
+    pub(super) fn metric(&self, size: RunSize) -> Result<ReadFigures, Error> {
+        let mut found = ReadFigures::default();
+        let metric = self.text("metric");
+        let column = COLUMNS.iter().find(|(name, ..)| *name == metric);
+        if let (Some(column), Some(value)) = (column, self.positive("value", &MEASURED)?) {
+            found.add(*column, value, size);
+        }
+        Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figures(cells: &[(&str, &str)]) -> ReadFigures {
+        let size = RunSize { isl: 300.0, osl: 100.0, prompts: 4.0, answers: 8.0 };
+        Record(cells.iter().copied().collect()).figures(size).unwrap()
+    }
+
+    #[test]
+    fn units_of_columns_are_those_of_their_figure() {
+        for (column, value, figure, expected) in [
+            ("prefill_tok_s", "40", Figure::Prefill, 40.0),
+            ("prefill_tok_s_per_device", "40", Figure::Prefill, 160.0),
+            ("output_tok_s_per_device", "5", Figure::Output, 40.0),
+            ("total_tok_s", "80", Figure::Output, 20.0),
+            ("req_s", "2", Figure::Output, 200.0),
+            ("kv_gib_per_device", "2", Figure::KvMemory, 2.0 * GIB),
+            ("itl_mean_ms", "7", Figure::Itl, 7.0),
+        ] {
+            let found = figures(&[(column, value)]);
+            assert_eq!((found.figures.get(figure), &found.columns[..]), (Some(expected), &[column][..]));
+        }
+        let both = figures(&[("output_tok_s", "33"), ("total_tok_s", "80")]);
+        assert_eq!(both.figures.get(Figure::Output), Some(33.0));
+    }
+
+    #[test]
+    fn a_latency_has_its_statistic() {
+        let mut found = figures(&[("ttft_mean_ms", "9"), ("tg_tok_s", "50"), ("e2e_p50_ms", "70")]);
+        assert!(found.has_means());
+        assert_eq!(found.latency(Latency::Ttft, Statistic::Median), None);
+        assert_eq!(found.latency(Latency::Ttft, Statistic::Mean), Some(9.0));
+        assert_eq!(found.latency(Latency::Tpot, Statistic::Mean), Some(20.0));
+        assert_eq!(found.latency(Latency::E2e, Statistic::Median), Some(70.0));
+        assert_eq!(figures(&[("ttft_ms", "0")]).latency(Latency::Ttft, Statistic::Median), None);
+    }
+
+    #[test]
+    fn every_figure_has_a_place_and_a_column() {
+        for figure in Figure::EACH {
+            assert_eq!(Figure::EACH[figure.place()], figure);
+            assert!(COLUMNS.iter().any(|(name, ..)| *name == column_of(figure)), "{figure:?}");
+        }
+    }
+}

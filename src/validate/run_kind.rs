@@ -1,0 +1,67 @@
+//! The kinds of measured runs, each with its own prediction.
+
+use super::home_run::HomeRun;
+use super::measured::Record;
+use super::replayed::TableLayout;
+use crate::spec::error::Error;
+
+/// How the prediction of a row is made.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum RunKind {
+    /// Of a deployment under the load of the row.
+    #[default]
+    Served,
+    /// Of a deployment at the load with the most throughput among those that fit in its memory.
+    Saturated,
+    /// Of the memory of a server that starts.
+    Started,
+    /// Of workers that compute prompts without a pause, and answer none.
+    Prompts,
+    /// Of a machine at home, by the search.
+    Home(Box<HomeRun>),
+}
+
+/// Words in the mode of runs that are saturated.
+const SATURATED: [&str; 3] = ["offline", "max-throughput", "burst"];
+
+/// Words of a column, of what is not modelled, and what they mean.
+const NOT_MODELLED: [(&str, &str, &str); 6] = [
+    ("arm", "pull from peer", "a cache of another machine"),
+    ("arm", "offload", "a cache in host memory"),
+    ("note", "peer KV pull", "a cache of another machine"),
+    ("note", "CPU KV offload", "a cache in host memory"),
+    ("note", "CPU offload", "a cache in host memory"),
+    ("mode", "context parallel", "context parallelism of decode"),
+];
+
+impl Record<'_> {
+    /// Why the row has no prediction, where it states something that is not modelled.
+    pub(super) fn refused(&self, layout: TableLayout) -> Option<String> {
+        if layout != TableLayout::Wide {
+            return None;
+        }
+        let found = NOT_MODELLED.iter().find(|(key, words, _)| self.text(key).contains(words));
+        let words = found.map(|(key, _, why)| format!("{key}: {why} is not modelled"));
+        words.or_else(|| self.unknown_cache())
+    }
+
+    /// The kind of a row that is read in this layout.
+    pub(super) fn kind(
+        &self,
+        layout: TableLayout,
+        concurrency: Option<u64>,
+        simulated: bool,
+    ) -> Result<RunKind, Error> {
+        let mode = self.text("mode").to_lowercase();
+        let saturated = SATURATED.iter().any(|word| mode.contains(word));
+        Ok(match layout {
+            TableLayout::Home => RunKind::Home(Box::new(self.home_run()?)),
+            TableLayout::Started => RunKind::Started,
+            _ if mode == "prefill-only" => RunKind::Prompts,
+            TableLayout::Wide | TableLayout::Long if saturated && concurrency.is_none() && !simulated => {
+                RunKind::Saturated
+            }
+            _ => RunKind::Served,
+        })
+    }
+}
