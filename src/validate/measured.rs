@@ -143,6 +143,8 @@ pub struct MeasuredRow {
     pub kind: RunKind,
     /// Why its deployment has no prediction, where the row states something that is not modelled.
     pub refused: Option<String>,
+    /// Why the prompt tokens that its cache had are not known; its deployment is.
+    pub unknown_cache: Option<String>,
     /// Fraction of the memory of a device that its server uses, of a start-up that states it.
     pub memory_share: Option<f64>,
     /// Inputs that the row does not state, with the values that are taken for them.
@@ -164,13 +166,14 @@ impl MeasuredRow {
 
     /// Whether its throughput is that of its answers, without the time of its prompts.
     pub fn has_answers_alone(&self) -> bool {
-        let whole = ["single-stream", "fixed-batch", "fixed batch"];
+        let whole = ["single-stream", "fixed-batch"];
         self.timed_separately && !whole.iter().any(|mode| self.mode.contains(mode))
     }
 
     /// Whether a fit may take it: a deployment under a known load, without a draft, that is no session or published point.
     pub fn is_for_fits(&self) -> bool {
-        self.kind == RunKind::Served && self.speculative.is_none() && !self.is_replayed()
+        let plain = self.kind == RunKind::Served && self.speculative.is_none();
+        plain && self.unknown_cache.is_none() && !self.is_replayed()
     }
 }
 
@@ -195,7 +198,7 @@ const READ_UNDER_A_RATE: &str = "rate arrival num_prompts duration_s stage prefi
                                  tpot_mean_ms e2e_mean_ms e2e_ms e2e_p50_ms";
 /// Settings that are read, or that no prediction needs.
 const SETTINGS: &str = "accept_len acceptance_length accept_rate num_spec_tokens mem_util max_model_len device_gib \
-                        batch_per_device speedup";
+                        batch_per_device speedup num_prompts prefix_len hit_rate cache_hit";
 /// Suffixes of columns with the size of a pool; others have its degrees.
 const SIZES: [&str; 2] = ["workers", "devices_each"];
 /// Columns on the origin of a row.
@@ -318,15 +321,7 @@ impl Record<'_> {
         let devices = self.whole("devices", &DEVICES)?;
         let pools = self.pools(layout, devices)?;
         let separately = (long && stated.unwrap_or(1) <= 1) || self.is_timed_separately(layout);
-        let devices_of = |pool: &MeasuredDegrees| {
-            if pools.len() > 1 { pool.devices() } else { devices.unwrap_or_else(|| pool.devices()) }
-        };
-        let size = RunSize {
-            isl: mean(isl.unwrap_or(1)) as f64,
-            osl: mean(osl.unwrap_or(TOKENS)) as f64,
-            prompts: pools.first().map_or(1, devices_of) as f64,
-            answers: pools.last().map_or(1, devices_of) as f64,
-        };
+        let size = size(mean(isl.unwrap_or(1)), mean(osl.unwrap_or(TOKENS)), &pools, devices);
         let (outcome, scored) = self.outcome(layout, traffic.is_some(), (size, isl), separately)?;
         let (speculative, accepted) = self.speculation(layout)?;
         let (runtime, version) = match layout {
@@ -338,11 +333,8 @@ impl Record<'_> {
         if let Some((recipe, traffic)) = recipe.zip(traffic.as_mut()) {
             recipe.complete(traffic, isl.unwrap_or(1), concurrency.unwrap_or(1));
         }
-        let usual = recipe.and_then(|recipe| recipe.kv_format.as_deref()).unwrap_or_default();
-        let kv_format = match self.either(["kv_format", "kv_precision"]) {
-            "" => usual,
-            stated => stated,
-        };
+        let usual_kv = recipe.and_then(|recipe| recipe.kv_format.as_deref()).unwrap_or_default();
+        let kv_format = Some(self.either(["kv_format", "kv_precision"])).filter(|stated| !stated.is_empty());
         let in_cache = self.tokens_in_cache(layout, isl)?;
         Ok(MeasuredRow {
             id: self.text("id").into(),
@@ -352,11 +344,12 @@ impl Record<'_> {
             runtime: runtime.into(),
             version: version.into(),
             weight_format: self.weight_format(layout),
-            kv_format: kv_format.into(),
+            kv_format: kv_format.unwrap_or(usual_kv).into(),
             mode: if mode.is_empty() { "agg" } else { mode }.into(),
             unscored: self.not_scored(layout, traffic.is_some(), &outcome, &scored)?,
             kind: self.kind(layout, concurrency, traffic.is_some())?,
             refused: self.refused(layout),
+            unknown_cache: self.unknown_cache(layout),
             memory_share: self.positive("mem_util", &MEMORY_SHARE)?,
             assumed: self.assumed(layout, isl, osl),
             class: self.text("class").into(),
@@ -419,9 +412,9 @@ impl Record<'_> {
             || (layout == TableLayout::Wide && ALONE.iter().any(|name| mode.starts_with(name)))
     }
 
+    /// Demonstrations of a batch (`demo, fixed batch`) state the TTFT of one of its users.
     fn is_fixed_batch(&self) -> bool {
-        let mode = self.text("mode");
-        ["fixed-batch", "fixed batch"].iter().any(|name| mode.contains(name))
+        self.text("mode").contains("fixed-batch")
     }
 
     fn stated_concurrency(&self) -> Result<Option<u64>, Error> {
@@ -616,6 +609,14 @@ impl Record<'_> {
             _ => found,
         })
     }
+}
+
+/// The size of a run on these pools, or on as many devices as the row states of its only one.
+fn size(isl: u64, osl: u64, pools: &[MeasuredDegrees], devices: Option<u64>) -> RunSize {
+    let stated = devices.filter(|_| pools.len() == 1);
+    let of =
+        |pool: Option<&MeasuredDegrees>| stated.or(pool.map(MeasuredDegrees::devices)).unwrap_or(1) as f64;
+    RunSize { isl: isl as f64, osl: osl as f64, prompts: of(pools.first()), answers: of(pools.last()) }
 }
 
 /// Medians of a closed loop, or means where there are none: the first wave, which means see and medians do not, is not

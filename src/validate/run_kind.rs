@@ -24,25 +24,34 @@ pub enum RunKind {
 /// Words in the mode of runs that are saturated.
 const SATURATED: [&str; 3] = ["offline", "max-throughput", "burst"];
 
-/// Words of a column, of what is not modelled, and what they mean.
-const NOT_MODELLED: [(&str, &str, &str); 6] = [
-    ("arm", "pull from peer", "a cache of another machine"),
-    ("arm", "offload", "a cache in host memory"),
-    ("note", "peer KV pull", "a cache of another machine"),
-    ("note", "CPU KV offload", "a cache in host memory"),
-    ("note", "CPU offload", "a cache in host memory"),
-    ("mode", "context parallel", "context parallelism of decode"),
+/// Words of a column on a cache that is not modelled, and where that is.
+const OTHER_CACHES: [(&str, &str, &str); 5] = [
+    ("arm", "pull from peer", "another machine"),
+    ("arm", "offload", "host memory"),
+    ("note", "peer KV pull", "another machine"),
+    ("note", "CPU KV offload", "host memory"),
+    ("note", "CPU offload", "host memory"),
 ];
+/// Words of a mode that is not modelled, and what they mean.
+const NOT_MODELLED: [(&str, &str); 1] = [("context parallel", "context parallelism of decode")];
 
 impl Record<'_> {
-    /// Why the row has no prediction, where it states something that is not modelled.
+    /// Why the row has no prediction, where its deployment is none that is modelled.
     pub(super) fn refused(&self, layout: TableLayout) -> Option<String> {
+        let mode = self.text("mode");
+        let found =
+            NOT_MODELLED.iter().find(|(words, _)| layout == TableLayout::Wide && mode.contains(words));
+        found.map(|(_, what)| format!("mode: {what} is not modelled"))
+    }
+
+    /// Why the prompt tokens that its cache had are not known.
+    pub(super) fn unknown_cache(&self, layout: TableLayout) -> Option<String> {
         if layout != TableLayout::Wide {
             return None;
         }
-        let found = NOT_MODELLED.iter().find(|(key, words, _)| self.text(key).contains(words));
-        let words = found.map(|(key, _, why)| format!("{key}: {why} is not modelled"));
-        words.or_else(|| self.unknown_cache())
+        let found = OTHER_CACHES.iter().find(|(key, words, _)| self.text(key).contains(words));
+        let elsewhere = found.map(|(key, _, place)| format!("{key}: a cache in {place} is not modelled"));
+        elsewhere.or_else(|| self.unknown_share())
     }
 
     /// The kind of a row that is read in this layout.

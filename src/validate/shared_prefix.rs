@@ -30,7 +30,7 @@ impl Record<'_> {
     }
 
     /// Why the prompt tokens that a cache had are not known, of a closed loop.
-    pub(super) fn unknown_cache(&self) -> Option<String> {
+    pub(super) fn unknown_share(&self) -> Option<String> {
         let prefix = self.text("prefix_len");
         let stated = [&SHARES[..], &["rate"]].concat().iter().any(|key| !self.text(key).is_empty());
         let some = prefix.parse::<f64>().is_ok_and(|tokens| tokens > 0.0);
@@ -112,7 +112,7 @@ mod tests {
         };
         let tokens = |share| cells(share).tokens_in_cache(TableLayout::Wide, Some(3000)).unwrap();
         assert_eq!((tokens("0.5"), tokens("0"), tokens("")), (1500, 0, 0));
-        assert!(cells("").unknown_cache().unwrap().contains("without hit_rate"));
-        assert_eq!(cells("0").unknown_cache(), None);
+        assert!(cells("").unknown_share().unwrap().contains("without hit_rate"));
+        assert_eq!(cells("0").unknown_share(), None);
     }
 }

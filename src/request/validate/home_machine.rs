@@ -1,6 +1,6 @@
 //! Predictions of runs on home machines: of the plan that the row states, else of the best one.
 
-use super::predict::{base, device, format, reason, runtime};
+use super::predict::{base, device, format, nearer, reason, runtime};
 use crate::quantity::read::Plain;
 use crate::request::build_candidate::candidate;
 use crate::request::place::solve::answer_placement;
@@ -105,7 +105,7 @@ fn placed(
     };
     let of = |model: &str| answer_placement(catalog, &scenario(model), &UNWATCHED);
     let answered = of(&measured.model).or_else(|fault| match base(&measured.model) {
-        Some(base) if fault.key == "model" => of(base).map_err(|_| fault),
+        Some(base) if fault.key == "model" => of(base).map_err(|other| nearer(fault, other)),
         _ => Err(fault),
     });
     let result = answered.map_err(|fault| reason(&fault))?.result;
@@ -170,7 +170,7 @@ fn problem(
         }
     };
     let resolved = of(&measured.model).or_else(|fault| match base(&measured.model) {
-        Some(base) if fault.key == "model" => of(base).map_err(|_| fault),
+        Some(base) if fault.key == "model" => of(base).map_err(|other| nearer(fault, other)),
         _ => Err(fault),
     });
     resolved.and_then(|resolved| resolved.problem()).map_err(|fault: Error| reason(&fault))

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::predict::{PreparedRow, ProfileFit, ready};
+use super::predict::{PreparedRow, ProfileFit, has_layer, ready};
 use crate::plan::legal::has_experts;
 use crate::spec::evidence::MeasuredKind;
 use crate::store::catalog::Catalog;
@@ -13,6 +13,9 @@ pub fn measured_kinds(catalog: &Catalog, rows: &[MeasuredRow]) -> Vec<MeasuredKi
     let mut found = BTreeMap::new();
     for (row, prepared) in rows.iter().zip(ready(catalog, rows, ProfileFit::KernelsOnly)) {
         let Ok(prepared) = prepared else { continue };
+        if has_layer(&row.runtime) {
+            continue;
+        }
         for one in kinds_of(row, &prepared) {
             let used = one.largest().map(|degree| degree > 1);
             let MeasuredKind { runtime, vendor, class, experts, drafts, role, .. } = one.clone();

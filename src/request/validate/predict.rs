@@ -39,6 +39,8 @@ use crate::validate::summary::{Prediction, ScoredRow};
 #[derive(Deserialize)]
 struct PublishedNames {
     runtimes: BTreeMap<String, String>,
+    /// Builds by others and layers around an engine, and the engine.
+    layers: BTreeMap<String, String>,
     /// Engines whose name is followed by words on a backend or a build.
     engines: Vec<String>,
     /// Devices, in lower case.
@@ -47,6 +49,8 @@ struct PublishedNames {
     builds: Vec<String>,
     /// Weight formats, in lower case, and the format here with as many bits.
     formats: BTreeMap<String, String>,
+    /// Checkpoints in lower case, and the model whose shapes they have.
+    models: BTreeMap<String, String>,
     /// Suffixes of a converted checkpoint's name: the format is known separately, the architecture is the original
     /// model's.
     converted: Vec<String>,
@@ -65,8 +69,21 @@ pub fn runtime(published: &str) -> String {
     let whole = published.trim().to_lowercase();
     let name = whole.split(" (").next().unwrap_or_default().trim();
     let stated = [whole.as_str(), name].into_iter().find_map(|name| NAMES.runtimes.get(name));
-    let first = || name.split(' ').next().filter(|first| NAMES.engines.iter().any(|engine| engine == first));
-    stated.cloned().unwrap_or_else(|| known(&NAMES.runtimes, first().unwrap_or(name)).to_owned())
+    let layered = || NAMES.layers.get(name).map_or_else(|| engine(name), |engine| Some(engine.as_str()));
+    stated.cloned().unwrap_or_else(|| known(&NAMES.runtimes, layered().unwrap_or(name)).to_owned())
+}
+
+/// The engine that a name begins with.
+fn engine(name: &str) -> Option<&str> {
+    let (first, _) = name.split_once(' ')?;
+    NAMES.engines.iter().any(|engine| engine == first).then_some(first)
+}
+
+/// Whether a runtime is published with a layer around it, or as a build of others: its rows are predicted as those of the
+/// engine, and are no evidence of its plans.
+pub fn has_layer(published: &str) -> bool {
+    let name = published.split(" (").next().unwrap_or_default().trim().to_lowercase();
+    !NAMES.runtimes.contains_key(&name) && (NAMES.layers.contains_key(&name) || engine(&name).is_some())
 }
 
 /// A device's id.
@@ -85,6 +102,9 @@ pub(super) fn base(model: &str) -> Option<&str> {
     let name = model.rsplit('/').next().unwrap_or(model);
     // The copy has as many bytes as the name: the suffix is found in one and removed from the other.
     let small = name.to_ascii_lowercase();
+    if let Some(shapes) = NAMES.models.get(&small) {
+        return Some(shapes);
+    }
     let end =
         NAMES.converted.iter().find_map(|end| small.strip_suffix(end.as_str())).map_or(name.len(), str::len);
     (end < model.len()).then(|| &name[..end])
@@ -242,6 +262,9 @@ fn check_kind(row: &MeasuredRow, fit: ProfileFit) -> Result<(), String> {
     if let Some(why) = &row.refused {
         return Err(why.clone());
     }
+    if let Some(why) = row.unknown_cache.as_ref().filter(|_| fit == ProfileFit::Shipped) {
+        return Err(why.clone());
+    }
     match row.kind {
         RunKind::Served => Ok(()),
         RunKind::Home(_) => Err("hardware: a machine at home, whose plan the search finds".to_owned()),
@@ -299,7 +322,7 @@ fn problem_of(catalog: &Catalog, key: &ScenarioKey, fit: ProfileFit) -> Result<(
     };
     let found = starts(model).find_map(named).unwrap_or_else(|| ran(model));
     let mut resolved = found.or_else(|fault| match base(model) {
-        Some(base) if fault.key == "model" => ran(base).map_err(|_| fault),
+        Some(base) if fault.key == "model" => ran(base).map_err(|other| nearer(fault, other)),
         _ => Err(fault),
     })?;
     if fit == ProfileFit::KernelsOnly {
@@ -312,6 +335,11 @@ fn problem_of(catalog: &Catalog, key: &ScenarioKey, fit: ProfileFit) -> Result<(
         caches_prefixes: resolved.runtime.memory.shared_prefixes.is_some(),
     };
     Ok((resolved.problem()?, ran_on))
+}
+
+/// Of the faults of a name and of the model that it is made of, the one that is not about an unknown model.
+pub(super) fn nearer(named: Error, base: Error) -> Error {
+    if base.key == "model" { named } else { base }
 }
 
 /// A name, then the name without its last word, and so on; each with the words that it leaves out.
@@ -514,6 +542,7 @@ mod tests {
         assert_eq!(base("nvidia/DeepSeek-R1-NVFP4-v2"), Some("DeepSeek-R1"));
         assert_eq!(base("unsloth/Qwen3-14B"), Some("Qwen3-14B"));
         assert_eq!(base("Qwen3-14B"), None);
+        assert_eq!(base("deepseek-ai/DeepSeek-R1-Distill-Qwen-7B"), Some("Qwen2.5-7B-Instruct"));
     }
 
     #[test]
@@ -528,6 +557,9 @@ mod tests {
         assert_eq!(format("F32"), "f32");
         assert_eq!(runtime("llama.cpp Metal b10050"), "llama.cpp");
         assert_eq!(runtime("vLLM (tt-inference-server)"), "tt-vllm");
+        assert_eq!((runtime("vLLM + llm-d").as_str(), has_layer("vLLM + llm-d")), ("vllm", true));
+        assert_eq!((runtime("vLLM-ROCm").as_str(), has_layer("vLLM-ROCm")), ("vllm", true));
+        assert!(!has_layer("llama.cpp (CUDA)") && !has_layer("TensorRT-LLM") && !has_layer("vllm"));
         assert_eq!(runtime("ax-engine (MLX)"), "ax-engine");
         assert_eq!(device("Apple M5 Max 128GB"), "apple-m5-max");
     }
