@@ -64,8 +64,8 @@ impl Record<'_> {
 
 /// The last whole number of a text.
 fn last_number(text: &str) -> Option<u64> {
-    let words = text.split(|letter: char| !letter.is_ascii_digit()).filter(|digits| !digits.is_empty());
-    words.last()?.parse().ok()
+    let mut words = text.rsplit(|letter: char| !letter.is_ascii_digit()).filter(|digits| !digits.is_empty());
+    words.next()?.parse().ok()
 }
 
 /// A number of tokens that a text begins with, in thousands of 1,024: `48K`.
