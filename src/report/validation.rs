@@ -351,7 +351,7 @@ fn skipped(found: &Validation) -> String {
         text.push_str(&format!("\nNot scored: {}\n", columns.collect::<Vec<_>>().join(", ")));
     }
     if !found.dropped.is_empty() {
-        text.push_str(&format!("\n{} rows with a faulty cell are left out:\n", found.dropped.len()));
+        text.push_str(&format!("\nRows left out for a faulty cell: {}\n", found.dropped.len()));
         for DroppedRow { table, row, column, found, expected } in &found.dropped {
             let column = if column.is_empty() { String::new() } else { format!(", {column}") };
             text.push_str(&format!("  {table}, row {row}{column}: found `{found}`, expected {expected}\n"));
