@@ -113,14 +113,14 @@ pub(super) enum Latency {
     E2e,
 }
 
-/// What a latency of a column is over the requests of a run.
+/// A summary of a latency over the requests of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Statistic {
     Median,
     Mean,
 }
 
-/// What a column has.
+/// The figure of a column.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Content {
     Latency(Latency, Statistic),

@@ -17,7 +17,7 @@ pub struct HomeRun {
     pub cpu: String,
     /// Its host memory as published: `64GB 2x32 DDR5-5600`.
     pub ram: String,
-    /// What is on the host, as the command states it.
+    /// Flags or words on the part that is on the host.
     pub offload: String,
 }
 

@@ -32,7 +32,7 @@ pub fn all_rows(tables: &[MeasuredTable]) -> Result<Vec<MeasuredRow>, Error> {
     Ok(measured)
 }
 
-/// What tables have: rows, those that a faulty cell drops, and predictions of other simulators.
+/// The rows of tables, those that a faulty cell drops, and predictions of other simulators.
 #[derive(Clone, Debug, Default)]
 pub struct ReadTables {
     pub rows: Vec<MeasuredRow>,
