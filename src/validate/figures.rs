@@ -219,7 +219,10 @@ const COLUMNS: &[(&str, Content, Unit)] = &[
 
 /// The column of a figure by which a report names it where it is not scored.
 pub fn column_of(figure: Figure) -> &'static str {
-    let has = |content: &Content| matches!(content, Content::Figure(one) if *one == figure);
+    let has = |content: &Content| match content {
+        Content::Figure(one) => *one == figure,
+        Content::Latency(latency, _) => *latency == Latency::E2e && figure == Figure::E2e,
+    };
     COLUMNS.iter().find(|(_, content, _)| has(content)).map_or(figure.name(), |(name, ..)| name)
 }
 
