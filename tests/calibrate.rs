@@ -221,7 +221,7 @@ fn what_a_table_does_not_say_is_not_guessed() {
         "b,meta-llama/Llama-3.1-8B,nvidia-h100-sxm,4,vllm,bf16,agg,1024,1024,8,2,50,8,none,900,x",
         "c,meta-llama/Llama-3.1-8B,nvidia-h100-sxm,1,vllm,bf16,agg,1024,1024,8,2,50,8,none,900,x",
         "d,meta-llama/Llama-3.1-8B,nvidia-h100-sxm,4,vllm,bf16,agg,1024,1024,8,,50,8,none,900,x",
-        "e,meta-llama/Llama-3.1-8B,nvidia-h100-sxm,1,vllm,bf16,offline,1024,1024,,1,50,8,none,,x",
+        "e,meta-llama/Llama-3.1-8B,nvidia-h100-sxm,1,vllm,bf16,agg,1024,1024,,1,50,8,none,,x",
         "f,meta-llama/Llama-3.1-8B,nvidia-h100-sxm,1,vllm,bf16,agg,1024,1024,8,1,50,8,mtp,,x",
     ];
     let (found, shown) = held(folder.path(), &header, &rows);

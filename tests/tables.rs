@@ -194,7 +194,8 @@ fn a_home_machine_runs_the_plan_that_its_command_states() {
     );
     assert_eq!(on_card.1, "moe_cpu");
     let both = tpot(
-        row("RTX 4090 24GB + RTX 3090 24GB", 2, "", "-ngl 99, all on GPU").replace("moe_cpu", "multi_gpu"),
+        row("RTX 4090 24GB + RTX 3090 24GB", 2, "", "\"-ngl 99, all on GPU\"")
+            .replace("moe_cpu", "multi_gpu"),
     );
     let slow = tpot(row("RTX 3090 24GB", 1, "Ryzen 9 7950X", "-ngl 99"));
     assert!(both.0 < slow.0, "{both:?} {slow:?}");
