@@ -2018,17 +2018,17 @@ class PointScore(Record):
     bias: float
 
 
+class FigureScore(Record):
+    figure: Literal['ttft_p90', 'ttft_p95', 'tpot_p90', 'tpot_p99', 'e2e_p90', 'e2e_p99', 'itl', 'e2e', 'prefill', 'output', 'weights', 'kv_memory', 'kv_tokens']
+    score: Score
+
+
 class Decision(Record):
     groups: int
     spearman: float
     choices: int
     slo_met: float
     regret: float | None
-
-
-class FigureScore(Record):
-    figure: Literal['itl', 'e2e', 'ttft_p90', 'ttft_p95', 'tpot_p90', 'tpot_p99', 'e2e_p90', 'e2e_p99', 'prefill', 'output', 'weights', 'kv_memory', 'kv_tokens']
-    score: Score
 
 
 class RowGroup(Record):
@@ -2055,7 +2055,7 @@ class ComparedFigure(Record):
 
 
 class FigureOfRow(Record):
-    figure: Literal['itl', 'e2e', 'ttft_p90', 'ttft_p95', 'tpot_p90', 'tpot_p99', 'e2e_p90', 'e2e_p99', 'prefill', 'output', 'weights', 'kv_memory', 'kv_tokens']
+    figure: Literal['ttft_p90', 'ttft_p95', 'tpot_p90', 'tpot_p99', 'e2e_p90', 'e2e_p99', 'itl', 'e2e', 'prefill', 'output', 'weights', 'kv_memory', 'kv_tokens']
     measured: float
     predicted: float
 
