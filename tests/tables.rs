@@ -8,7 +8,7 @@ use mantile::request::validate::table::MeasuredTable;
 use mantile::request::validate::{ValidateReport, ValidateRequest, validate};
 use mantile::spec::error::Error;
 use mantile::store::catalog::Catalog;
-use mantile::validate::figures::Figure;
+use mantile::validate::figures::RunFigure;
 use mantile::validate::summary::{RowGroup, Validation};
 
 fn report(name: &str, csv: &str) -> Result<Validation, Error> {
@@ -108,17 +108,17 @@ fn figures_of_a_closed_loop_agree_with_each_other() {
                  a,Llama-3.1-8B,nvidia-h100-sxm,vllm,1000,101,4,40,8,8,800,400,\n\
                  b,Llama-3.1-8B,nvidia-h100-sxm,vllm,1000,101,4,40,8,8,800,,4400\n";
     let found = found(table);
-    let figure = |row: usize, figure: Figure| {
+    let figure = |row: usize, figure: RunFigure| {
         let row = &found.rows[row];
         row.figures.iter().find(|one| one.figure == figure).unwrap_or_else(|| panic!("{row:?}"))
     };
     let (ttft, tpot) = (found.rows[0].ttft_ms.unwrap().predicted, found.rows[0].tpot_ms.unwrap().predicted);
-    let e2e = figure(0, Figure::E2e).predicted;
+    let e2e = figure(0, RunFigure::E2e).predicted;
     assert!((e2e - ttft - 100.0 * tpot).abs() < 1e-6 * e2e, "{e2e} {ttft} {tpot}");
-    let output = figure(0, Figure::Output).predicted;
+    let output = figure(0, RunFigure::Output).predicted;
     assert!((output * e2e / (4.0 * 101.0 * 1e3) - 1.0).abs() < 0.02, "{output} {e2e}");
-    assert_eq!(figure(0, Figure::Itl).predicted, tpot);
-    let of_all = figure(1, Figure::Output);
+    assert_eq!(figure(0, RunFigure::Itl).predicted, tpot);
+    let of_all = figure(1, RunFigure::Output);
     assert!((of_all.measured - 4400.0 * 101.0 / 1101.0).abs() < 1e-9 && of_all.predicted == output);
     assert!(found.unscored.is_empty(), "{:?}", found.unscored);
 }
@@ -133,7 +133,7 @@ fn a_saturated_run_has_the_throughput_of_the_best_load() {
     let header = "id,model,weight_format,hardware,devices,tp,runtime,mode,isl,osl,concurrency,metric,value\n";
     let output = |rows: String| {
         let found = found(&format!("{header}{rows}"));
-        found.rows[0].figures.iter().find(|one| one.figure == Figure::Output).unwrap().predicted
+        found.rows[0].figures.iter().find(|one| one.figure == RunFigure::Output).unwrap().predicted
     };
     let best = output(row("offline-max-throughput", ""));
     for load in ["1", "32", "128"] {
@@ -153,7 +153,9 @@ fn a_start_has_the_memory_and_the_tokens_of_its_cache() {
     let of = |row: usize| {
         found.rows[row].figures.iter().map(|one| (one.figure, one.predicted)).collect::<Vec<_>>()
     };
-    let [(Figure::Weights, weights), (Figure::KvMemory, free), (Figure::KvTokens, tokens)] = of(0)[..] else {
+    let [(RunFigure::Weights, weights), (RunFigure::KvMemory, free), (RunFigure::KvTokens, tokens)] =
+        of(0)[..]
+    else {
         panic!("{:?}", of(0))
     };
     let gib = 1024f64.powi(3);
@@ -161,7 +163,7 @@ fn a_start_has_the_memory_and_the_tokens_of_its_cache() {
     assert!((0.9 * 80.0 * gib) > free + weights, "{free}");
     assert!((tokens * 131_072.0 / free - 1.0).abs() < 0.02, "{tokens} {free}");
     // Without the fraction the free memory is unknown, the weights are not.
-    assert_eq!(of(1).iter().map(|one| one.0).collect::<Vec<_>>(), [Figure::Weights]);
+    assert_eq!(of(1).iter().map(|one| one.0).collect::<Vec<_>>(), [RunFigure::Weights]);
     assert!(
         found.unscored.iter().any(|one| one.column == "kv_tokens" && one.rows == 1),
         "{:?}",
@@ -180,7 +182,7 @@ fn a_home_machine_runs_the_plan_that_its_command_states() {
     let tpot = |row: String| {
         let found = found(&format!("{header}{row}"));
         let one = found.rows.first().unwrap_or_else(|| panic!("{:?}", found.unsupported));
-        assert_eq!(one.figures[0].figure, Figure::Prefill);
+        assert_eq!(one.figures[0].figure, RunFigure::Prefill);
         assert!((one.tpot_ms.unwrap().measured * 60.0 - 1e3).abs() < 1e-9);
         (one.tpot_ms.unwrap().predicted, found.groups[0].name.clone())
     };
@@ -256,5 +258,5 @@ fn a_rate_above_the_capacity_is_not_in_the_errors() {
     let shown = mantile::report::validation::text(&found);
     assert!(shown.contains("above the predicted capacity"), "{shown}");
     // A server that keeps up answers what is sent.
-    assert!(found.overall.figures.is_empty() && above.figures[0].figure == Figure::Output);
+    assert!(found.overall.figures.is_empty() && above.figures[0].figure == RunFigure::Output);
 }

@@ -3,7 +3,7 @@
 use super::sheet;
 use super::table::table;
 use crate::validate::decision::Decision;
-use crate::validate::figures::Figure;
+use crate::validate::figures::RunFigure;
 use crate::validate::score::Score;
 use crate::validate::summary::{
     ComparedFigure, DroppedRow, FigureOfRow, FigureScore, ReplayedRow, RowGroup, ScoredRow, Validation,
@@ -32,12 +32,12 @@ pub fn rows_csv(rows: &[ScoredRow]) -> String {
     let times = ["ttft_ms", "tpot_ms"].map(figure).concat();
     let more = ["memory_bytes", "e2e_ms", "ttft_p99_ms"].map(figure).concat();
     let hits = ["hit_rate", "hit_rate_predicted"].map(str::to_owned);
-    let further = Figure::EACH.map(|figure| [column(figure, ""), column(figure, "_predicted")]).concat();
+    let further = RunFigure::EACH.map(|figure| [column(figure, ""), column(figure, "_predicted")]).concat();
     let header = [&names[..], &times, &["unsupported".to_owned()], &more, &hits, &further].concat();
     sheet::csv(header.iter().map(String::as_str), rows.iter().map(row_cells))
 }
 
-fn column(figure: Figure, of: &str) -> String {
+fn column(figure: RunFigure, of: &str) -> String {
     let name = figure.name().to_lowercase().replace([' ', '/'], "_");
     format!("{name}{of}")
 }
@@ -67,7 +67,7 @@ fn row_cells(row: &ScoredRow) -> Vec<String> {
         &figure(outcome.e2e_ms, made.and_then(|made| Some((made.e2e_ms?, None)))),
         &figure(outcome.ttft_p99_ms, made.and_then(|made| Some((made.ttft_p99_ms?, None)))),
         &[outcome.hit_rate, made.and_then(|made| made.hit_rate)].map(number),
-        &Figure::EACH.map(both).concat(),
+        &RunFigure::EACH.map(both).concat(),
     ]
     .concat()
 }
@@ -283,8 +283,8 @@ fn one_by_one(found: &Validation) -> String {
 fn further(found: &Validation) -> String {
     let of = |row: &ReplayedRow, one: &FigureOfRow| {
         let shown = |value: f64| match one.figure {
-            Figure::Weights | Figure::KvMemory => format!("{:.2} GiB", value / GIB),
-            Figure::KvTokens => format!("{value:.0}"),
+            RunFigure::Weights | RunFigure::KvMemory => format!("{:.2} GiB", value / GIB),
+            RunFigure::KvTokens => format!("{value:.0}"),
             _ => format!("{value:.1}"),
         };
         let error = percent(one.predicted / one.measured - 1.0);

@@ -47,7 +47,7 @@ impl Record<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::figures::Figure;
+    use super::super::figures::RunFigure;
     use super::*;
 
     #[test]
@@ -68,9 +68,12 @@ mod tests {
             ("speedup", "2.2"),
         ];
         let [base, drafted] = &Record(cells.into_iter().collect()).runs().unwrap()[..] else { panic!() };
-        assert_eq!((base.outcome.tpot_ms, base.outcome.more.get(Figure::Output)), (Some(20.0), Some(190.0)));
+        assert_eq!(
+            (base.outcome.tpot_ms, base.outcome.more.get(RunFigure::Output)),
+            (Some(20.0), Some(190.0))
+        );
         assert_eq!((&base.speculative, base.accepted), (&None, None));
-        assert_eq!((drafted.outcome.tpot_ms, drafted.outcome.more.get(Figure::Output)), (Some(9.0), None));
+        assert_eq!((drafted.outcome.tpot_ms, drafted.outcome.more.get(RunFigure::Output)), (Some(9.0), None));
         assert_eq!((drafted.speculative.as_deref(), drafted.accepted), (Some("mtp 3"), Some(2.5)));
         assert!(base.unscored.is_empty() && drafted.assumed.len() == 2, "{:?}", base.unscored);
     }

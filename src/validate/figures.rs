@@ -10,7 +10,7 @@ use crate::spec::limits::MEASURED;
 /// A figure that is scored next to TTFT, TPOT and memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Figure {
+pub enum RunFigure {
     /// Mean time between the tokens of an answer.
     Itl,
     /// End-to-end time in a closed loop.
@@ -33,71 +33,71 @@ pub enum Figure {
     KvTokens,
 }
 
-impl Figure {
+impl RunFigure {
     /// Every figure, in the order of reports.
-    pub const EACH: [Figure; 13] = [
-        Figure::Prefill,
-        Figure::Output,
-        Figure::Itl,
-        Figure::E2e,
-        Figure::TtftP90,
-        Figure::TtftP95,
-        Figure::TpotP90,
-        Figure::TpotP99,
-        Figure::E2eP90,
-        Figure::E2eP99,
-        Figure::Weights,
-        Figure::KvMemory,
-        Figure::KvTokens,
+    pub const EACH: [RunFigure; 13] = [
+        RunFigure::Prefill,
+        RunFigure::Output,
+        RunFigure::Itl,
+        RunFigure::E2e,
+        RunFigure::TtftP90,
+        RunFigure::TtftP95,
+        RunFigure::TpotP90,
+        RunFigure::TpotP99,
+        RunFigure::E2eP90,
+        RunFigure::E2eP99,
+        RunFigure::Weights,
+        RunFigure::KvMemory,
+        RunFigure::KvTokens,
     ];
 
     /// Its name in reports.
     pub fn name(self) -> &'static str {
         match self {
-            Figure::Itl => "ITL",
-            Figure::E2e => "E2E",
-            Figure::TtftP90 => "TTFT p90",
-            Figure::TtftP95 => "TTFT p95",
-            Figure::TpotP90 => "TPOT p90",
-            Figure::TpotP99 => "TPOT p99",
-            Figure::E2eP90 => "E2E p90",
-            Figure::E2eP99 => "E2E p99",
-            Figure::Prefill => "prefill tok/s",
-            Figure::Output => "output tok/s",
-            Figure::Weights => "weights per device",
-            Figure::KvMemory => "KV memory per device",
-            Figure::KvTokens => "tokens of the KV cache",
+            RunFigure::Itl => "ITL",
+            RunFigure::E2e => "E2E",
+            RunFigure::TtftP90 => "TTFT p90",
+            RunFigure::TtftP95 => "TTFT p95",
+            RunFigure::TpotP90 => "TPOT p90",
+            RunFigure::TpotP99 => "TPOT p99",
+            RunFigure::E2eP90 => "E2E p90",
+            RunFigure::E2eP99 => "E2E p99",
+            RunFigure::Prefill => "prefill tok/s",
+            RunFigure::Output => "output tok/s",
+            RunFigure::Weights => "weights per device",
+            RunFigure::KvMemory => "KV memory per device",
+            RunFigure::KvTokens => "tokens of the KV cache",
         }
     }
 
     fn place(self) -> usize {
-        Figure::EACH.iter().position(|one| *one == self).unwrap_or(0)
+        RunFigure::EACH.iter().position(|one| *one == self).unwrap_or(0)
     }
 }
 
 /// The figures of a run, measured or predicted. Times are in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Figures([Option<f64>; Figure::EACH.len()]);
+pub struct Figures([Option<f64>; RunFigure::EACH.len()]);
 
 impl Figures {
-    pub fn get(&self, figure: Figure) -> Option<f64> {
+    pub fn get(&self, figure: RunFigure) -> Option<f64> {
         self.0[figure.place()]
     }
 
-    pub fn set(&mut self, figure: Figure, value: Option<f64>) {
+    pub fn set(&mut self, figure: RunFigure, value: Option<f64>) {
         self.0[figure.place()] = value;
     }
 
     /// The figures of a list.
-    pub fn of<const N: usize>(list: [(Figure, f64); N]) -> Figures {
+    pub fn of<const N: usize>(list: [(RunFigure, f64); N]) -> Figures {
         let mut figures = Figures::default();
         list.into_iter().for_each(|(figure, value)| figures.set(figure, Some(value)));
         figures
     }
 
     /// Those that it has.
-    pub fn iter(&self) -> impl Iterator<Item = (Figure, f64)> + '_ {
-        Figure::EACH.into_iter().filter_map(|figure| Some((figure, self.get(figure)?)))
+    pub fn iter(&self) -> impl Iterator<Item = (RunFigure, f64)> + '_ {
+        RunFigure::EACH.into_iter().filter_map(|figure| Some((figure, self.get(figure)?)))
     }
 
     pub fn is_empty(&self) -> bool {
@@ -122,14 +122,14 @@ pub(super) enum Statistic {
 
 /// The figure of a column.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Content {
+enum ColumnContent {
     Latency(Latency, Statistic),
-    Figure(Figure),
+    Figure(RunFigure),
 }
 
 /// The unit of a column.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Unit {
+enum ColumnUnit {
     /// This many of the figure's unit.
     Of(f64),
     /// A rate, of which the figure is the time of one in milliseconds.
@@ -154,74 +154,74 @@ pub(super) struct RunSize {
     pub answers: f64,
 }
 
-impl Unit {
+impl ColumnUnit {
     /// A value in the unit of its figure.
     fn convert(self, value: f64, size: RunSize) -> f64 {
         match self {
-            Unit::Of(factor) => value * factor,
-            Unit::PerSecond => 1e3 / value,
-            Unit::PerPromptDevice => value * size.prompts,
-            Unit::PerDevice => value * size.answers,
-            Unit::AllTokens => value * size.osl / (size.isl + size.osl),
-            Unit::Requests => value * size.osl,
+            ColumnUnit::Of(factor) => value * factor,
+            ColumnUnit::PerSecond => 1e3 / value,
+            ColumnUnit::PerPromptDevice => value * size.prompts,
+            ColumnUnit::PerDevice => value * size.answers,
+            ColumnUnit::AllTokens => value * size.osl / (size.isl + size.osl),
+            ColumnUnit::Requests => value * size.osl,
         }
     }
 }
 
 const GIB: f64 = 1_073_741_824.0;
-const MS: Unit = Unit::Of(1.0);
-const ONE: Unit = Unit::Of(1.0);
+const MS: ColumnUnit = ColumnUnit::Of(1.0);
+const ONE: ColumnUnit = ColumnUnit::Of(1.0);
 
-const fn latency(latency: Latency, statistic: Statistic) -> Content {
-    Content::Latency(latency, statistic)
+const fn latency(latency: Latency, statistic: Statistic) -> ColumnContent {
+    ColumnContent::Latency(latency, statistic)
 }
 
 /// Columns, or metrics of the long layout: what each has, and its unit. Of several with one figure, the first counts.
-const COLUMNS: &[(&str, Content, Unit)] = &[
+const COLUMNS: &[(&str, ColumnContent, ColumnUnit)] = &[
     ("ttft_ms", latency(Latency::Ttft, Statistic::Median), MS),
     ("ttft_p50_ms", latency(Latency::Ttft, Statistic::Median), MS),
     ("ttft_ms_p50", latency(Latency::Ttft, Statistic::Median), MS),
     ("ttft_mean_ms", latency(Latency::Ttft, Statistic::Mean), MS),
     ("ttft_ms_mean", latency(Latency::Ttft, Statistic::Mean), MS),
-    ("ttft_p90_ms", Content::Figure(Figure::TtftP90), MS),
-    ("ttft_p95_ms", Content::Figure(Figure::TtftP95), MS),
+    ("ttft_p90_ms", ColumnContent::Figure(RunFigure::TtftP90), MS),
+    ("ttft_p95_ms", ColumnContent::Figure(RunFigure::TtftP95), MS),
     ("tpot_ms", latency(Latency::Tpot, Statistic::Median), MS),
     ("tpot_p50_ms", latency(Latency::Tpot, Statistic::Median), MS),
     ("tpot_mean_ms", latency(Latency::Tpot, Statistic::Mean), MS),
-    ("decode_tok_s_per_user", latency(Latency::Tpot, Statistic::Mean), Unit::PerSecond),
-    ("tok_s_user", latency(Latency::Tpot, Statistic::Mean), Unit::PerSecond),
-    ("tg_tok_s", latency(Latency::Tpot, Statistic::Mean), Unit::PerSecond),
-    ("tpot_p90_ms", Content::Figure(Figure::TpotP90), MS),
-    ("tpot_p99_ms", Content::Figure(Figure::TpotP99), MS),
-    ("itl_mean_ms", Content::Figure(Figure::Itl), MS),
-    ("itl_ms", Content::Figure(Figure::Itl), MS),
+    ("decode_tok_s_per_user", latency(Latency::Tpot, Statistic::Mean), ColumnUnit::PerSecond),
+    ("tok_s_user", latency(Latency::Tpot, Statistic::Mean), ColumnUnit::PerSecond),
+    ("tg_tok_s", latency(Latency::Tpot, Statistic::Mean), ColumnUnit::PerSecond),
+    ("tpot_p90_ms", ColumnContent::Figure(RunFigure::TpotP90), MS),
+    ("tpot_p99_ms", ColumnContent::Figure(RunFigure::TpotP99), MS),
+    ("itl_mean_ms", ColumnContent::Figure(RunFigure::Itl), MS),
+    ("itl_ms", ColumnContent::Figure(RunFigure::Itl), MS),
     ("e2e_ms", latency(Latency::E2e, Statistic::Median), MS),
     ("e2e_p50_ms", latency(Latency::E2e, Statistic::Median), MS),
     ("e2e_mean_ms", latency(Latency::E2e, Statistic::Mean), MS),
     ("e2e_latency_ms", latency(Latency::E2e, Statistic::Mean), MS),
-    ("e2e_latency_s", latency(Latency::E2e, Statistic::Mean), Unit::Of(1e3)),
-    ("e2e_p90_ms", Content::Figure(Figure::E2eP90), MS),
-    ("e2e_p99_ms", Content::Figure(Figure::E2eP99), MS),
-    ("prefill_tok_s", Content::Figure(Figure::Prefill), ONE),
-    ("pp_tok_s", Content::Figure(Figure::Prefill), ONE),
-    ("prefill_tok_s_per_device", Content::Figure(Figure::Prefill), Unit::PerPromptDevice),
-    ("output_tok_s", Content::Figure(Figure::Output), ONE),
-    ("output_tok_s_total", Content::Figure(Figure::Output), ONE),
-    ("output_tok_s_per_device", Content::Figure(Figure::Output), Unit::PerDevice),
-    ("output_tok_s_per_gpu", Content::Figure(Figure::Output), Unit::PerDevice),
-    ("decode_tok_s_per_device", Content::Figure(Figure::Output), Unit::PerDevice),
-    ("total_tok_s", Content::Figure(Figure::Output), Unit::AllTokens),
-    ("req_s", Content::Figure(Figure::Output), Unit::Requests),
-    ("weights_gib_per_device", Content::Figure(Figure::Weights), Unit::Of(GIB)),
-    ("kv_gib_per_device", Content::Figure(Figure::KvMemory), Unit::Of(GIB)),
-    ("kv_tokens", Content::Figure(Figure::KvTokens), ONE),
+    ("e2e_latency_s", latency(Latency::E2e, Statistic::Mean), ColumnUnit::Of(1e3)),
+    ("e2e_p90_ms", ColumnContent::Figure(RunFigure::E2eP90), MS),
+    ("e2e_p99_ms", ColumnContent::Figure(RunFigure::E2eP99), MS),
+    ("prefill_tok_s", ColumnContent::Figure(RunFigure::Prefill), ONE),
+    ("pp_tok_s", ColumnContent::Figure(RunFigure::Prefill), ONE),
+    ("prefill_tok_s_per_device", ColumnContent::Figure(RunFigure::Prefill), ColumnUnit::PerPromptDevice),
+    ("output_tok_s", ColumnContent::Figure(RunFigure::Output), ONE),
+    ("output_tok_s_total", ColumnContent::Figure(RunFigure::Output), ONE),
+    ("output_tok_s_per_device", ColumnContent::Figure(RunFigure::Output), ColumnUnit::PerDevice),
+    ("output_tok_s_per_gpu", ColumnContent::Figure(RunFigure::Output), ColumnUnit::PerDevice),
+    ("decode_tok_s_per_device", ColumnContent::Figure(RunFigure::Output), ColumnUnit::PerDevice),
+    ("total_tok_s", ColumnContent::Figure(RunFigure::Output), ColumnUnit::AllTokens),
+    ("req_s", ColumnContent::Figure(RunFigure::Output), ColumnUnit::Requests),
+    ("weights_gib_per_device", ColumnContent::Figure(RunFigure::Weights), ColumnUnit::Of(GIB)),
+    ("kv_gib_per_device", ColumnContent::Figure(RunFigure::KvMemory), ColumnUnit::Of(GIB)),
+    ("kv_tokens", ColumnContent::Figure(RunFigure::KvTokens), ONE),
 ];
 
 /// The column of a figure by which a report names it where it is not scored.
-pub fn column_of(figure: Figure) -> &'static str {
-    let has = |content: &Content| match content {
-        Content::Figure(one) => *one == figure,
-        Content::Latency(latency, _) => *latency == Latency::E2e && figure == Figure::E2e,
+pub fn column_of(figure: RunFigure) -> &'static str {
+    let has = |content: &ColumnContent| match content {
+        ColumnContent::Figure(one) => *one == figure,
+        ColumnContent::Latency(latency, _) => *latency == Latency::E2e && figure == RunFigure::E2e,
     };
     COLUMNS.iter().find(|(_, content, _)| has(content)).map_or(figure.name(), |(name, ..)| name)
 }
@@ -235,13 +235,18 @@ pub(super) struct ReadFigures {
 }
 
 impl ReadFigures {
-    fn add(&mut self, (name, content, unit): (&'static str, Content, Unit), value: f64, size: RunSize) {
+    fn add(
+        &mut self,
+        (name, content, unit): (&'static str, ColumnContent, ColumnUnit),
+        value: f64,
+        size: RunSize,
+    ) {
         let converted = unit.convert(value, size);
         match content {
-            Content::Latency(latency, statistic) => {
+            ColumnContent::Latency(latency, statistic) => {
                 self.latencies.push((latency, statistic, converted, name));
             }
-            Content::Figure(figure) => {
+            ColumnContent::Figure(figure) => {
                 self.columns.push(name);
                 if self.figures.get(figure).is_none() {
                     self.figures.set(figure, Some(converted));
@@ -299,19 +304,19 @@ mod tests {
     #[test]
     fn units_of_columns_are_those_of_their_figure() {
         for (column, value, figure, expected) in [
-            ("prefill_tok_s", "40", Figure::Prefill, 40.0),
-            ("prefill_tok_s_per_device", "40", Figure::Prefill, 160.0),
-            ("output_tok_s_per_device", "5", Figure::Output, 40.0),
-            ("total_tok_s", "80", Figure::Output, 20.0),
-            ("req_s", "2", Figure::Output, 200.0),
-            ("kv_gib_per_device", "2", Figure::KvMemory, 2.0 * GIB),
-            ("itl_mean_ms", "7", Figure::Itl, 7.0),
+            ("prefill_tok_s", "40", RunFigure::Prefill, 40.0),
+            ("prefill_tok_s_per_device", "40", RunFigure::Prefill, 160.0),
+            ("output_tok_s_per_device", "5", RunFigure::Output, 40.0),
+            ("total_tok_s", "80", RunFigure::Output, 20.0),
+            ("req_s", "2", RunFigure::Output, 200.0),
+            ("kv_gib_per_device", "2", RunFigure::KvMemory, 2.0 * GIB),
+            ("itl_mean_ms", "7", RunFigure::Itl, 7.0),
         ] {
             let found = figures(&[(column, value)]);
             assert_eq!((found.figures.get(figure), &found.columns[..]), (Some(expected), &[column][..]));
         }
         let both = figures(&[("output_tok_s", "33"), ("total_tok_s", "80")]);
-        assert_eq!(both.figures.get(Figure::Output), Some(33.0));
+        assert_eq!(both.figures.get(RunFigure::Output), Some(33.0));
     }
 
     #[test]
@@ -327,8 +332,8 @@ mod tests {
 
     #[test]
     fn every_figure_has_a_place_and_a_column() {
-        for figure in Figure::EACH {
-            assert_eq!(Figure::EACH[figure.place()], figure);
+        for figure in RunFigure::EACH {
+            assert_eq!(RunFigure::EACH[figure.place()], figure);
             assert!(COLUMNS.iter().any(|(name, ..)| *name == column_of(figure)), "{figure:?}");
         }
     }

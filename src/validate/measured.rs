@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::figures::{Figure, Figures, Latency, ReadFigures, RunSize, Statistic};
+use super::figures::{Figures, Latency, ReadFigures, RunFigure, RunSize, Statistic};
 use super::home_run::READ_OF_HOME;
 use super::recipes::PublishedRecipe;
 use super::replayed::{AgentSessions, READ_OF_POINTS, READ_OF_SESSIONS, TableLayout};
@@ -508,8 +508,8 @@ impl Record<'_> {
             _ => {
                 let (mut found, mut columns) = closed_loop(self.figures(size)?);
                 // Without the length of a prompt its rate is not predicted.
-                if isl.is_none() && found.more.get(Figure::Prefill).is_some() {
-                    found.more.set(Figure::Prefill, None);
+                if isl.is_none() && found.more.get(RunFigure::Prefill).is_some() {
+                    found.more.set(RunFigure::Prefill, None);
                     columns.retain(|column| !column.starts_with("prefill_") && !column.starts_with("pp_"));
                 }
                 (found, columns)
@@ -628,7 +628,7 @@ fn closed_loop(mut found: ReadFigures) -> (MeasuredMetrics, Vec<&'static str>) {
     };
     let [ttft_ms, tpot_ms, e2e_ms] = [Latency::Ttft, Latency::Tpot, Latency::E2e].map(&mut of);
     let mut more = found.figures;
-    more.set(Figure::E2e, e2e_ms);
+    more.set(RunFigure::E2e, e2e_ms);
     (MeasuredMetrics { ttft_ms, tpot_ms, more, ..MeasuredMetrics::default() }, found.columns)
 }
 
@@ -719,7 +719,7 @@ mod tests {
         assert_eq!((outcome.ttft_ms, outcome.tpot_ms, outcome.means), (Some(44.5), None, true));
         assert_eq!((outcome.e2e_ms, outcome.ttft_p99_ms), (Some(3610.0), Some(69.0)));
         assert_eq!((row.unscored, row.concurrency), (vec![], None));
-        assert_eq!(outcome.more, Figures::of([(Figure::E2eP99, 4054.0)]));
+        assert_eq!(outcome.more, Figures::of([(RunFigure::E2eP99, 4054.0)]));
         let after = [("rate", "2"), ("num_prompts", "90"), ("duration_s", "60"), ("stage", "1")];
         let after = record(&after).measured().unwrap().traffic.unwrap();
         assert_eq!((after.requests, after.goes_on), (Some(90), true));

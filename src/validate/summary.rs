@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::decision::{Decision, DecisionOption, decision};
-use super::figures::{Figure, Figures, column_of};
+use super::figures::{Figures, RunFigure, column_of};
 use super::measured::{MeasuredArrivals, MeasuredRow};
 use super::peers::PeerScore;
 use super::run_kind::RunKind;
@@ -127,7 +127,7 @@ pub struct RowGroup {
 /// Errors of one figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FigureScore {
-    pub figure: Figure,
+    pub figure: RunFigure,
     pub score: Score,
 }
 
@@ -181,7 +181,7 @@ pub struct ComparedFigure {
 /// A further figure of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FigureOfRow {
-    pub figure: Figure,
+    pub figure: RunFigure,
     pub measured: f64,
     pub predicted: f64,
 }
@@ -403,7 +403,7 @@ fn group(name: String, rows: &[&ScoredRow]) -> RowGroup {
             Some(PredictionPair { predicted, measured: row.outcome.memory_bytes?, interval })
         })
         .collect();
-    let figures = Figure::EACH.into_iter().filter_map(|figure| {
+    let figures = RunFigure::EACH.into_iter().filter_map(|figure| {
         let pairs = found.iter().filter_map(|(row, made)| {
             let (predicted, measured) = (made.more.get(figure)?, row.outcome.more.get(figure)?);
             Some(PredictionPair { predicted, measured, interval: None })

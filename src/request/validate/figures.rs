@@ -15,7 +15,7 @@ use crate::serving::evaluate::Evaluation;
 use crate::spec::error::Error;
 use crate::spec::offload::Offload;
 use crate::spec::role::Role;
-use crate::validate::figures::{Figure, Figures};
+use crate::validate::figures::{Figures, RunFigure};
 use crate::validate::measured::MeasuredRow;
 use crate::validate::run_kind::RunKind;
 use crate::validate::summary::Prediction;
@@ -26,7 +26,7 @@ const MOST_SEQUENCES: u64 = 4096;
 const LOADS_PER_DOUBLE: u64 = 8;
 
 /// A deployment under its load, evaluated in closed form.
-pub(super) struct Served {
+pub(super) struct ServedRow {
     pub ttft_ms: f64,
     pub tpot_ms: f64,
     e2e_ms: f64,
@@ -35,9 +35,9 @@ pub(super) struct Served {
     pub requests_per_rank: u64,
 }
 
-impl Served {
+impl ServedRow {
     /// Evaluates the row under its own load, or at the best one of a saturated run.
-    pub(super) fn of(measured: &MeasuredRow, ready: &PreparedRow) -> Result<Served, String> {
+    pub(super) fn of(measured: &MeasuredRow, ready: &PreparedRow) -> Result<ServedRow, String> {
         let best = match measured.kind {
             RunKind::Saturated => Some(best_load(ready)?),
             _ => None,
@@ -64,7 +64,7 @@ impl Served {
         // Each rank of the pool that computes prompts has one of its own.
         let prompts = deployment.pools.iter().filter(|pool| pool.role != Role::Decode);
         let ranks: u64 = prompts.map(|pool| pool.replicas * pool.plan.dp).sum();
-        Ok(Served {
+        Ok(ServedRow {
             ttft_ms: 1e3 * ttft,
             tpot_ms: 1e3 * tpot,
             e2e_ms: 1e3 * e2e,
@@ -77,16 +77,16 @@ impl Served {
     /// Those that the row has.
     pub(super) fn figures(&self, measured: &MeasuredRow) -> Figures {
         let all = [
-            (Figure::Itl, self.tpot_ms),
-            (Figure::E2e, self.e2e_ms),
-            (Figure::Prefill, self.prefill_tok_s),
-            (Figure::Output, self.output_tok_s),
+            (RunFigure::Itl, self.tpot_ms),
+            (RunFigure::E2e, self.e2e_ms),
+            (RunFigure::Prefill, self.prefill_tok_s),
+            (RunFigure::Output, self.output_tok_s),
         ];
         let mut figures = Figures::default();
         // Workers that only compute prompts answer none, and the other way around.
         let has = |figure| match measured.kind {
-            RunKind::Prompts => figure == Figure::Prefill,
-            RunKind::Saturated => figure == Figure::Output,
+            RunKind::Prompts => figure == RunFigure::Prefill,
+            RunKind::Saturated => figure == RunFigure::Output,
             _ => true,
         };
         for (figure, value) in all.into_iter().filter(|(figure, value)| has(*figure) && value.is_finite()) {
@@ -138,19 +138,20 @@ pub(super) fn simulated_figures(
 ) -> Figures {
     let mut figures = Figures::default();
     for (figure, values, part) in [
-        (Figure::TtftP90, &found.ttft, 0.9),
-        (Figure::TtftP95, &found.ttft, 0.95),
-        (Figure::TpotP90, &found.tpot, 0.9),
-        (Figure::TpotP99, &found.tpot, 0.99),
-        (Figure::E2eP90, &found.e2e, 0.9),
-        (Figure::E2eP99, &found.e2e, 0.99),
+        (RunFigure::TtftP90, &found.ttft, 0.9),
+        (RunFigure::TtftP95, &found.ttft, 0.95),
+        (RunFigure::TpotP90, &found.tpot, 0.9),
+        (RunFigure::TpotP99, &found.tpot, 0.99),
+        (RunFigure::E2eP90, &found.e2e, 0.9),
+        (RunFigure::E2eP99, &found.e2e, 0.99),
     ] {
         figures.set(figure, values.percentile(part).map(|seconds| 1e3 * seconds));
     }
     // Every token after the first counts once, so that long answers weigh more: the mean over requests is near it.
-    figures.set(Figure::Itl, found.tpot.mean().map(|seconds| 1e3 * seconds));
-    figures.set(Figure::Output, capacity.map(|per_s| per_s * measured.osl as f64));
-    let unmeasured = Figure::EACH.into_iter().filter(|figure| measured.outcome.more.get(*figure).is_none());
+    figures.set(RunFigure::Itl, found.tpot.mean().map(|seconds| 1e3 * seconds));
+    figures.set(RunFigure::Output, capacity.map(|per_s| per_s * measured.osl as f64));
+    let unmeasured =
+        RunFigure::EACH.into_iter().filter(|figure| measured.outcome.more.get(*figure).is_none());
     unmeasured.for_each(|figure| figures.set(figure, None));
     figures
 }
@@ -161,8 +162,8 @@ pub(super) fn started(measured: &MeasuredRow, ready: &PreparedRow) -> Result<Pre
     let mut more = Figures::default();
     let stated = measured.outcome.more;
     let machine = ready.problem.formats[0].plain();
-    if stated.get(Figure::Weights).is_some() {
-        more.set(Figure::Weights, Some(held.weights.value()));
+    if stated.get(RunFigure::Weights).is_some() {
+        more.set(RunFigure::Weights, Some(held.weights.value()));
     }
     if measured.memory_share.is_some() {
         let state = held.state.map_or(0.0, |state| state.value());
@@ -173,7 +174,7 @@ pub(super) fn started(measured: &MeasuredRow, ready: &PreparedRow) -> Result<Pre
         }
         let instance = &ready.deployment.instances[0];
         let tokens = cache_tokens((instance, Phase::Decode), machine, None) as f64;
-        for (figure, value) in [(Figure::KvMemory, free), (Figure::KvTokens, tokens)] {
+        for (figure, value) in [(RunFigure::KvMemory, free), (RunFigure::KvTokens, tokens)] {
             more.set(figure, stated.get(figure).map(|_| value));
         }
     }
@@ -182,7 +183,7 @@ pub(super) fn started(measured: &MeasuredRow, ready: &PreparedRow) -> Result<Pre
         return Err(reason(&fault));
     }
     // Of one short request: no start states these.
-    let Served { ttft_ms, tpot_ms, .. } = Served::of(measured, ready)?;
+    let ServedRow { ttft_ms, tpot_ms, .. } = ServedRow::of(measured, ready)?;
     Ok(Prediction {
         ttft_ms,
         tpot_ms,

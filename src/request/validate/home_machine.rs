@@ -14,7 +14,7 @@ use crate::spec::rule::Allowance;
 use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
 use crate::store::resolved_scenario::ResolvedScenario;
-use crate::validate::figures::{Figure, Figures};
+use crate::validate::figures::{Figures, RunFigure};
 use crate::validate::home_run::HomeRun;
 use crate::validate::measured::MeasuredRow;
 use crate::validate::summary::Prediction;
@@ -60,8 +60,8 @@ pub(super) fn at_home(
 
 /// The prediction with these seconds until the first token and per token.
 fn predicted(measured: &MeasuredRow, [ttft, tpot]: [f64; 2], devices: u64) -> Prediction {
-    let more = match measured.outcome.more.get(Figure::Prefill) {
-        Some(_) => Figures::of([(Figure::Prefill, measured.isl as f64 / ttft)]),
+    let more = match measured.outcome.more.get(RunFigure::Prefill) {
+        Some(_) => Figures::of([(RunFigure::Prefill, measured.isl as f64 / ttft)]),
         None => Figures::default(),
     };
     let figures = Prediction { ttft_ms: 1e3 * ttft, tpot_ms: 1e3 * tpot, more, ..Prediction::default() };

@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock};
 use rayon::prelude::*;
 use serde::Deserialize;
 
-use super::figures::{Served, simulated_figures, started};
+use super::figures::{ServedRow, simulated_figures, started};
 use super::home_machine::at_home;
 use super::layout::{devices, draft, known_load};
 use super::simulated::SimulatedRow;
@@ -438,7 +438,7 @@ struct PredictedLatencies {
 impl PredictedLatencies {
     fn of(measured: &MeasuredRow, ready: &PreparedRow) -> Result<PredictedLatencies, String> {
         let Some(simulated) = &ready.simulated else {
-            let served = Served::of(measured, ready)?;
+            let served = ServedRow::of(measured, ready)?;
             return Ok(PredictedLatencies {
                 ttft: served.ttft_ms,
                 tpot: served.tpot_ms,
