@@ -2,6 +2,7 @@
 
 use super::sheet;
 use super::table::table;
+use crate::quantity::unit::GIB;
 use crate::validate::decision::Decision;
 use crate::validate::figures::RunFigure;
 use crate::validate::score::Score;
@@ -297,8 +298,6 @@ fn further(found: &Validation) -> String {
     }
     format!("\n{}", table(&["row", "figure", "measured", "predicted", "error"], rows))
 }
-
-const GIB: f64 = 1_073_741_824.0;
 
 /// A fraction in %, with one digit.
 fn percent(value: f64) -> String {

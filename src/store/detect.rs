@@ -22,6 +22,7 @@ pub use machine::LOCAL;
 
 use super::catalog::Catalog;
 use super::kind::CatalogKind;
+use crate::quantity::unit::GIB;
 use crate::report::machine::{MachineReport, ToolResult};
 use crate::spec::cluster::Cluster;
 use crate::spec::error::Error;
@@ -95,7 +96,6 @@ fn result(name: &str, finds: &str, tool: MachineTool, output: &ToolOutput) -> To
 
 /// Accelerators of one name and size are one group, in the order of their tools.
 fn grouped(all: Vec<PrintedAccelerator>) -> Vec<Vec<PrintedAccelerator>> {
-    const GIB: f64 = 1_073_741_824.0;
     let size = |one: &PrintedAccelerator| one.memory.map(|bytes| (bytes / GIB).round() as u64);
     let mut groups: Vec<Vec<PrintedAccelerator>> = Vec::new();
     for one in all {

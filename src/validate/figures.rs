@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::measured::Record;
+use crate::quantity::unit::GIB;
 use crate::spec::error::Error;
 use crate::spec::limits::MEASURED;
 
@@ -168,7 +169,6 @@ impl ColumnUnit {
     }
 }
 
-const GIB: f64 = 1_073_741_824.0;
 const MS: ColumnUnit = ColumnUnit::Of(1.0);
 const ONE: ColumnUnit = ColumnUnit::Of(1.0);
 

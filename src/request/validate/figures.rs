@@ -20,7 +20,7 @@ use crate::validate::measured::MeasuredRow;
 use crate::validate::run_kind::RunKind;
 use crate::validate::summary::Prediction;
 
-/// Sequences of an attention rank at most, where its server sets no limit.
+/// Sequences of an attention rank at most, where its server sets no limit: that of SGLang, kv_cache_configurator.py.
 const MOST_SEQUENCES: u64 = 4096;
 /// Loads that are tried between one and its double.
 const LOADS_PER_DOUBLE: u64 = 8;

@@ -2,6 +2,7 @@
 
 use super::predict::{base, device, format, nearer, reason, runtime};
 use crate::quantity::read::Plain;
+use crate::quantity::unit::GIB;
 use crate::request::build_candidate::candidate;
 use crate::request::place::solve::answer_placement;
 use crate::search::candidate::Candidate;
@@ -196,13 +197,11 @@ fn card(catalog: &Catalog, published: &str) -> String {
         return published.to_owned();
     };
     let capacity = catalog.device(name).ok().and_then(|device| device.memory.capacity);
-    let has = capacity.is_some_and(|bytes| (bytes.value / GIGABYTE / gigabytes - 1.0).abs() < SAME_SIZE);
+    let has = capacity.is_some_and(|bytes| (bytes.value / GIB / gigabytes - 1.0).abs() < SAME_SIZE);
     if has { name } else { published }.to_owned()
 }
 
-/// Bytes of a gigabyte of a card's name, which is a GiB.
-const GIGABYTE: f64 = 1_073_741_824.0;
-/// Memory that a device keeps to itself, as a share of what its name says.
+/// Memory that a device keeps to itself, as a share of what its name says: a gigabyte of a card's name is a GiB.
 const SAME_SIZE: f64 = 0.1;
 
 /// The name of a processor without cores, sockets in use or settings: `Threadripper PRO 7965WX 24c`; `None` where there is

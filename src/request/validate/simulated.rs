@@ -192,9 +192,7 @@ impl SimulatedRow {
             _ => Ok((found, totals)),
         }
     }
-}
 
-impl SimulatedRow {
     /// Requests per second that its servers answer when all come at once, where the rate of the row is above that.
     pub fn exceeded_capacity(&self, totals: &RunTotals) -> Option<f64> {
         let RowRequests::Drawn(traffic) = &self.requests else { return None };
