@@ -115,15 +115,17 @@ fn carries(problem: &Problem, candidate: &Candidate) -> bool {
     }
 }
 
-/// The candidate with the next lower loads per attention rank in a pool that decodes, for every such pool: one request
-/// less, and the most below it that fill the micro-batches of a pipeline equally. Where none of these carries a rate, no
-/// lower load does.
+/// The candidate with lower loads per attention rank in a pool that decodes, for every such pool: one request less, the
+/// most below it that fill the micro-batches of a pipeline equally, and the loads at which no request meets another.
+/// Where none of these carries a rate, no lower load does: throughput falls where requests begin to meet others, where
+/// micro-batches are filled unequally, and beyond its maximum.
 fn emptier(candidate: &Candidate) -> impl Iterator<Item = Candidate> {
     let decoding = candidate.pools.iter().enumerate().filter(|(_, pool)| pool.role != Role::Prefill);
     decoding.flat_map(move |(at, pool)| {
         let PoolPlan { plan, concurrency, .. } = *pool;
         let below = concurrency.div_ceil(plan.dp).saturating_sub(1);
-        let lower = [below, below / plan.pp * plan.pp].into_iter().filter(|requests| *requests > 0);
+        let lower = [below, below / plan.pp * plan.pp, plan.pp, 1].into_iter();
+        let lower = lower.filter(move |requests| (1..=below).contains(requests));
         lower.map(move |requests| {
             let mut fewer = candidate.clone();
             fewer.pools[at].concurrency = requests * plan.dp;
