@@ -38,7 +38,6 @@ pub mod parallel;
 pub mod place;
 pub mod plot;
 pub mod pool;
-pub mod prediction_error;
 pub mod prefill_flops;
 pub mod pretty;
 pub mod proof;

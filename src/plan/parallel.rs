@@ -136,10 +136,19 @@ impl ParallelPlan {
     /// Orders plans, the plainest first: fewest degrees above 1, tp before ep, pp, dp, cp and dcp, no sp, fewest
     /// devices.
     pub fn plainness(&self) -> (u32, u32, u64, ParallelPlan) {
-        // A later bit outweighs all earlier ones.
-        let used = [self.tp > 1, self.ep > 1, self.pp > 1, self.dp > 1, self.cp > 1, self.dcp > 1, self.sp];
-        let bits = used.iter().enumerate().map(|(bit, used)| u32::from(*used) << bit).sum();
+        let bits = self.degree_bits();
         (u32::count_ones(bits), bits, self.devices(), *self)
+    }
+
+    /// The number of degrees above 1, sequence parallelism included.
+    pub fn used_degrees(&self) -> u32 {
+        self.degree_bits().count_ones()
+    }
+
+    /// A bit for each degree above 1; a later one outweighs all earlier ones.
+    fn degree_bits(&self) -> u32 {
+        let used = [self.tp > 1, self.ep > 1, self.pp > 1, self.dp > 1, self.cp > 1, self.dcp > 1, self.sp];
+        used.iter().enumerate().map(|(bit, used)| u32::from(*used) << bit).sum()
     }
 
     /// The number of a degree; where a layer type has no tensor parallelism of its own, that of the plan.

@@ -4,6 +4,10 @@
 /// unit roundoff is 1.1e-16 (IEEE 754). Bounds give way by it, so that rounding never cuts an optimum.
 pub const ROUNDING: f64 = 1e-12;
 
+/// Bits at the end of a double that say nothing when two plans are compared: with equal others, two figures are equal.
+/// The 36 that are left of 52 are eleven decimal digits; sixteen are above [`ROUNDING`], so that it breaks no tie.
+pub const TIED_BITS: u32 = 16;
+
 /// Long sums in another order, and numbers that were written, read and divided again.
 pub const SUMMED: f64 = 1e-9;
 

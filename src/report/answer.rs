@@ -61,6 +61,7 @@ pub fn optimize_result(
         checked: None,
         formulas_best: None,
         untried: None,
+        simpler: None,
         status: outcome.status,
         proof: proof(problem, outcome),
         scenario: None,

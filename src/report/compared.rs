@@ -40,7 +40,7 @@ impl OptimizeResult {
 
     /// Whether its optimum is before that of `other` by the objective; any optimum is before none.
     pub fn is_better(&self, other: &OptimizeResult) -> bool {
-        match (&self.best, &other.best) {
+        match (self.optimum(), other.optimum()) {
             (Some(best), Some(known)) => best.is_better(known, &self.question.optimize),
             (best, known) => best.is_some() && known.is_none(),
         }

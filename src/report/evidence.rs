@@ -52,14 +52,39 @@ pub struct UntriedPlan {
 impl UntriedPlan {
     /// In one line.
     pub fn words(&self) -> String {
-        let one = &self.deployment;
-        let value =
-            one.figure(self.metric).map_or_else(String::new, |value| format_metric(self.metric, value));
-        let ends = one.intervals.as_ref().and_then(|known| known.get(self.metric));
-        let ends =
-            ends.map_or_else(String::new, |ends| format!(" ({} to {})", digits(ends.p10), digits(ends.p90)));
-        let odds = one.slo_odds.map_or_else(String::new, |odds| format!(", SLO odds {}", percent(odds.all)));
-        format!("{} may give {value}{ends}{odds}; no measured run of this kind: try it first", one.plan.label)
+        let promise = promise(&self.deployment, self.metric);
+        format!("{promise}; no measured run of this kind: try it first")
+    }
+}
+
+/// A plan with its value of a metric, the interval of that, and its odds.
+fn promise(one: &ReportedDeployment, metric: Metric) -> String {
+    let value = one.figure(metric).map_or_else(String::new, |value| format_metric(metric, value));
+    let ends = one.intervals.as_ref().and_then(|known| known.get(metric));
+    let ends =
+        ends.map_or_else(String::new, |ends| format!(" ({} to {})", digits(ends.p10), digits(ends.p90)));
+    let odds = one.slo_odds.map_or_else(String::new, |odds| format!(", SLO odds {}", percent(odds.all)));
+    format!("{} may give {value}{ends}{odds}", one.plan.label)
+}
+
+/// How a simpler plan compares with the optimum of the formulas, to which it is equal within the error.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SimplerChoice {
+    /// Share of draws from the intervals of both, whose errors have half of their variance in common, in which it is the
+    /// better one: 0.4 at least.
+    pub wins: f64,
+    /// The metric of the comparison.
+    pub metric: Metric,
+}
+
+impl SimplerChoice {
+    /// The optimum of the formulas in one line.
+    pub fn words(&self, optimum: &ReportedDeployment) -> String {
+        let promise = promise(optimum, self.metric);
+        format!(
+            "{promise}; within the error: the simpler plan is better in {} of the draws",
+            percent(self.wins)
+        )
     }
 }
 

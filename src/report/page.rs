@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use super::number::{change, count, digits, gib, percent, plain, requests, time};
 use super::pretty::pretty;
+use super::robustness::SloOdds;
 use super::svg::palette::page_style;
 use super::svg::{SvgPanel, escaped};
 use crate::spec::error::Error;
@@ -118,6 +119,9 @@ fn add_filters(environment: &mut Environment) {
     // Plain texts, which a template escapes as any other; the built-in filter marks its own as markup.
     environment.add_filter("json", |value: TemplateValue| in_json(&value).to_string());
     environment.add_filter("pretty", |value: TemplateValue| pretty(&in_json(&value)));
+    environment.add_filter("odds", |value: TemplateValue| {
+        SloOdds::deserialize(&value).map_or_else(|_| String::new(), |odds| odds.words())
+    });
     environment.add_filter("words", |text: &str| text.replace('_', " "));
 }
 

@@ -13,6 +13,7 @@ use money::{Money, SystemPrices, over};
 
 use super::answer::report_deployment;
 use super::launch::LaunchReport;
+use super::number::percent;
 use super::result::ReportedDeployment;
 use crate::search::outcome::Census;
 use crate::search::point::place;
@@ -102,6 +103,32 @@ pub struct Build {
     pub standing: String,
     /// The dominating build, the exceeded budget, or what is unknown.
     pub because: Option<String>,
+}
+
+impl Build {
+    /// The odds of each SLO with the given users, and the measured runs of the kind of its plan.
+    pub fn odds(&self) -> Option<String> {
+        let odds = self.each.slo_odds.map(|odds| odds.words());
+        let runs = self.each.evidence.map(|evidence| evidence.words());
+        let parts: Vec<String> = odds.into_iter().chain(runs).collect();
+        (!parts.is_empty()).then(|| parts.join("; "))
+    }
+
+    /// The joint odds of the SLOs in a cell of a table.
+    pub fn joint_odds(&self) -> String {
+        self.each.slo_odds.map_or_else(|| "-".to_owned(), |odds| percent(odds.all))
+    }
+
+    /// The figures by which builds are compared.
+    pub fn offered(&self) -> OfferMetrics {
+        OfferMetrics {
+            cost: self.money.usd_per_hour.unwrap_or(f64::INFINITY),
+            users: self.most_users,
+            tok_s_per_user: self.tok_s_per_user,
+            output: self.most_output_tok_s,
+            kept: self.keeps_quality,
+        }
+    }
 }
 
 /// A build that was considered and rejected.
@@ -264,19 +291,7 @@ pub fn recommend(
         }
     }
     let within: Vec<usize> = (0..builds.len()).filter(|at| builds[*at].because.is_none()).collect();
-    let offers: Vec<OfferMetrics> = within
-        .iter()
-        .map(|at| {
-            let build = &builds[*at];
-            OfferMetrics {
-                cost: cost(build),
-                users: build.most_users,
-                tok_s_per_user: build.tok_s_per_user,
-                output: build.most_output_tok_s,
-                kept: build.keeps_quality,
-            }
-        })
-        .collect();
+    let offers: Vec<OfferMetrics> = within.iter().map(|at| builds[*at].offered()).collect();
     let Recommended { minimum, cheapest, value, tiers, standing } = choose(&offers, most);
     for (at, stands) in within.iter().zip(&standing) {
         let (word, why) = match stands {

@@ -8,7 +8,7 @@ use super::bounds::PriceBounds;
 use super::checked::SimulatedCheck;
 use super::compared::{PlainPlan, RuntimeTrial};
 use super::detail::DeploymentDetail;
-use super::evidence::{PlanEvidence, UntriedPlan};
+use super::evidence::{PlanEvidence, SimplerChoice, UntriedPlan};
 use super::inputs::ReportInputs;
 use super::launch::{CommandReport, LaunchReport};
 use super::number::whole;
@@ -42,15 +42,18 @@ pub struct OptimizeResult {
     pub scenario: Option<Scenario>,
     /// The problem, with every default filled in.
     pub question: ReportInputs,
-    /// The optimum; null if there is none. Where `formulas_best` is there, the best of the simulated plans.
+    /// The optimum; null if there is none. Where `formulas_best` is there, the best of the simulated plans, or a plan that is
+    /// simpler and equal within the error of the comparison (`simpler`).
     pub best: Option<ReportedDeployment>,
-    /// The optimum of the formulas, to which `proof` and `front` belong, where a simulation chose another plan. Absent if
-    /// not.
+    /// The optimum of the formulas, to which `proof` and `front` belong, where another plan was chosen. Absent if not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub formulas_best: Option<ReportedDeployment>,
     /// The best plan of all, where it is of a kind that was never measured and `best` is inside its interval. Absent if not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub untried: Option<UntriedPlan>,
+    /// How `best` compares with `formulas_best`, where it was chosen because it is simpler. Absent if not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub simpler: Option<SimplerChoice>,
     /// Details of the optimum; null if there is none.
     pub detail: Option<DeploymentDetail>,
     /// The best deployments of other strategies, best first.

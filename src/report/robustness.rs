@@ -4,15 +4,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::answer::plan;
-use super::number::{digits, percent};
-use super::prediction_error::PlanErrors;
+use super::number::{digits, percent, word};
 use crate::quantity::num::Qty;
 use crate::search::candidate::Candidate;
 use crate::search::error_margin::ErrorMargin;
-use crate::search::error_ratios::ErrorRatios;
+use crate::search::error_ratios::{ErrorCurves, ErrorRatios};
 use crate::search::outcome::EvaluatedCandidate;
 use crate::search::point::{Point, before, compare, cost, cost_of};
-use crate::search::problem::{Problem, Traffic, slowest_latencies};
+use crate::search::prediction_error::PlanErrors;
+use crate::search::problem::{Problem, slowest_latencies};
 use crate::serving::evaluate::Evaluation;
 use crate::spec::nearness::Interval;
 use crate::spec::objective::{Metric, ObjectiveTerm};
@@ -104,6 +104,20 @@ impl SloOdds {
         [self.ttft, self.tpot, self.e2e].iter().flatten().count()
     }
 
+    /// The odds of each SLO, and of all together: `TTFT 97 %, TPOT 93 %, both 92 %`.
+    pub fn words(&self) -> String {
+        let each = [Metric::Ttft, Metric::Tpot, Metric::E2e].into_iter();
+        let each =
+            each.filter_map(|metric| Some(format!("{} {}", word(metric), percent(self.of_metric(metric)?))));
+        let together = match self.slos() {
+            0 | 1 => None,
+            2 => Some("both"),
+            _ => Some("all"),
+        };
+        let together = together.map(|name| format!("{name} {}", percent(self.all)));
+        each.chain(together).collect::<Vec<_>>().join(", ")
+    }
+
     /// The risk of a deployment whose SLOs hold by the prediction itself; `None` where the odds are good enough.
     pub fn warning(&self, confidence: Confidence) -> Option<String> {
         let bad = confidence == Confidence::Median && self.all < OddsLevel::DEFAULT.probability();
@@ -165,38 +179,6 @@ struct RatedPlan<'a> {
     interval: usize,
 }
 
-struct ErrorCurves {
-    ttft: ErrorCurve,
-    tpot: ErrorCurve,
-    /// Of the throughput; none where traffic gives it.
-    output: Option<ErrorCurve>,
-}
-
-impl ErrorCurves {
-    fn of(interval: &Interval, problem: &Problem) -> ErrorCurves {
-        let given = matches!(problem.traffic, Traffic::Rate(_));
-        ErrorCurves {
-            ttft: ErrorCurve::new(interval.ttft),
-            tpot: ErrorCurve::new(interval.tpot),
-            output: (!given).then(|| ErrorCurve::new(interval.throughput)),
-        }
-    }
-
-    fn at(&self, errors: PlanErrors) -> ErrorRatios {
-        self.used(errors, RatioUses::ALL)
-    }
-
-    /// The same, of those that are in use; 1 for the others.
-    fn used(&self, errors: PlanErrors, uses: RatioUses) -> ErrorRatios {
-        let output = || self.output.map_or(1.0, |curve| curve.at(-errors.decode()));
-        ErrorRatios {
-            ttft: if uses.ttft { self.ttft.at(errors.ttft()) } else { 1.0 },
-            tpot: if uses.tpot { self.tpot.at(errors.decode()) } else { 1.0 },
-            output: if uses.output { output() } else { 1.0 },
-        }
-    }
-}
-
 /// The errors that some metrics depend on.
 #[derive(Clone, Copy)]
 struct RatioUses {
@@ -219,6 +201,20 @@ impl RatioUses {
             tpot: changes(ErrorRatios { tpot: 2.0, ..none }),
             output: changes(ErrorRatios { output: 2.0, ..none }),
         }
+    }
+}
+
+/// The ratios at drawn errors.
+fn at(curves: &ErrorCurves, errors: PlanErrors) -> ErrorRatios {
+    used(curves, errors, RatioUses::ALL)
+}
+
+/// The same, of those that are in use; 1 for the others.
+fn used(curves: &ErrorCurves, errors: PlanErrors, uses: RatioUses) -> ErrorRatios {
+    ErrorRatios {
+        ttft: if uses.ttft { curves.ttft(errors.ttft()) } else { 1.0 },
+        tpot: if uses.tpot { curves.tpot(errors.decode()) } else { 1.0 },
+        output: if uses.output { curves.output(errors.decode()) } else { 1.0 },
     }
 }
 
@@ -289,17 +285,17 @@ pub fn robustness<'q>(
         let own = plans.iter().map(|plan| {
             let (curves, errors) = (&curves[plan.interval], PlanErrors::drawn(&mut random));
             first.get_or_insert((curves, errors));
-            (plan, curves.used(errors, uses), move || curves.at(errors))
+            (plan, used(curves, errors, uses), move || at(curves, errors))
         });
         if let Some(at) = winner(problem, own) {
             wins[at] += 1;
         }
         let met_by = |(curves, errors): (&ErrorCurves, _)| {
-            problem.missed(&plans[0].at(curves.at(errors)), ErrorMargin::NONE)
+            problem.missed(&plans[0].at(at(curves, errors)), ErrorMargin::NONE)
         };
         met += u32::from(first.is_some_and(|first| met_by(first).is_none()));
         let errors = PlanErrors::drawn(&mut random);
-        let ratios: Vec<ErrorRatios> = curves.iter().map(|curves| curves.at(errors)).collect();
+        let ratios: Vec<ErrorRatios> = curves.iter().map(|curves| at(curves, errors)).collect();
         let shared = plans.iter().map(|plan| {
             let ratios = ratios[plan.interval];
             (plan, ratios, move || ratios)
@@ -335,5 +331,18 @@ fn rival_label(problem: &Problem, found: &EvaluatedCandidate, best: &EvaluatedCa
         (false, true) => format!("{label}, {} weights", own.weights),
         (true, false) => format!("{label}, {} KV cache", own.kv),
         (false, false) => format!("{label}, {} weights, {} KV cache", own.weights, own.kv),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn odds_are_named_by_their_slo_and_together_where_there_are_several() {
+        let odds = SloOdds { ttft: Some(0.97), tpot: Some(0.931), e2e: None, all: 0.92 };
+        assert_eq!(odds.words(), "TTFT 97 %, TPOT 93 %, both 92 %");
+        assert_eq!(SloOdds { ttft: None, all: 0.931, ..odds }.words(), "TPOT 93 %");
+        assert_eq!(SloOdds { e2e: Some(0.9), ..odds }.words(), "TTFT 97 %, TPOT 93 %, E2E 90 %, all 92 %");
     }
 }

@@ -163,7 +163,7 @@ fn explained(
     let problem = resolved.problem()?;
     let candidate = match resolved.deployment {
         Some(_) => Some(candidate(&problem, &plan)?),
-        None => decided(problem.clone(), &control.search).outcome.best.map(|found| found.candidate),
+        None => decided(problem.clone(), &control.search).shown().map(|found| found.candidate.clone()),
     };
     let Some(candidate) = candidate else {
         let reason = "no feasible deployment, so no number to explain; `optimize` reports the reasons";

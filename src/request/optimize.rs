@@ -13,7 +13,7 @@ use super::simulate::SimulatedTraffic;
 use crate::report::answer::{optimize_result, report_deployment};
 use crate::report::audit::AuditSection;
 use crate::report::compared::{PlainPlan, RuntimeTrial};
-use crate::report::evidence::UntriedPlan;
+use crate::report::evidence::{SimplerChoice, UntriedPlan};
 use crate::report::proof::{Proof, gap_between};
 use crate::report::result::{OptimizeResult, ReportedDeployment};
 use crate::search::decide::{PlanDecision, decide};
@@ -22,6 +22,7 @@ use crate::search::outcome::{EvaluatedCandidate, Outcome, Status};
 use crate::search::point::place;
 use crate::search::problem::Problem;
 use crate::search::run::{Control, run};
+use crate::search::simpler::SimplerPlan;
 use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
 use crate::spec::front_points::{DEFAULT_FRONT_POINTS, FrontPoints};
@@ -111,29 +112,31 @@ fn with_check(
     let result = match (check.shown as usize).checked_sub(1) {
         Some(alternative) => {
             let request = OptimizeRequest { scenario, ..request.clone() };
-            shown_instead(catalog, &request, answer, alternative, control)?
+            let shown = answer.outcome.alternatives[alternative].clone();
+            let answer = shown_instead(catalog, &request, answer, shown, control)?;
+            OptimizeResult { simpler: None, ..answer.result }
         }
         None => answer.result,
     };
     Ok(OptimizeResult { checked: Some(check), ..result })
 }
 
-/// The result with one of its alternatives in place of the optimum of the formulas, which is the first alternative then.
+/// The answer with another plan in place of the optimum of the formulas, which is the first alternative then.
 fn shown_instead(
     catalog: &Catalog,
     request: &OptimizeRequest,
     answer: RuntimeAnswer,
-    alternative: usize,
+    shown: EvaluatedCandidate,
     control: &RequestControl,
-) -> Result<OptimizeResult, Error> {
-    let RuntimeAnswer { resolved, problem, mut outcome, result, .. } = answer;
-    let shown = outcome.alternatives.remove(alternative);
+) -> Result<RuntimeAnswer, Error> {
+    let RuntimeAnswer { resolved, problem, mut outcome, result, miss } = answer;
+    outcome.alternatives.retain(|one| one.candidate != shown.candidate);
     let optimum = outcome.best.replace(shown);
     outcome.alternatives.splice(0..0, optimum);
     let layouts = request.why.then(|| Layouts::shared_until(&problem, control.search.stop));
     let fresh = reported(catalog, request, (&resolved, &problem), (&outcome, layouts.as_ref()), control)?;
-    Ok(OptimizeResult {
-        formulas_best: result.best,
+    let result = OptimizeResult {
+        formulas_best: result.formulas_best.or(result.best),
         best: fresh.best,
         alternatives: fresh.alternatives,
         detail: fresh.detail,
@@ -143,7 +146,8 @@ fn shown_instead(
         plain: fresh.plain,
         lower_format: fresh.lower_format,
         ..result
-    })
+    };
+    Ok(RuntimeAnswer { resolved, problem, outcome, result, miss })
 }
 
 struct RuntimeAnswer {
@@ -246,7 +250,7 @@ fn on_runtime(
     let stop = control.search.stop;
     let layouts =
         if request.why { Layouts::shared_until(&problem, stop) } else { Layouts::until(&problem, stop) };
-    let PlanDecision { problem, outcome, untried } = decide(problem, &layouts, &control.search);
+    let PlanDecision { problem, outcome, untried, simpler } = decide(problem, &layouts, &control.search);
     if is_stopped(&outcome) && (control.stopped_by)().is_none() {
         let expected = "one that is not abandoned";
         return Err(Error::new("optimize", "a stopped search", expected, "send the request again"));
@@ -263,7 +267,13 @@ fn on_runtime(
         metric: term.metric,
     });
     let result = OptimizeResult { untried, ..result };
-    Ok(RuntimeAnswer { miss: nearest.unwrap_or(f64::INFINITY), result, outcome, resolved, problem })
+    let miss = nearest.unwrap_or(f64::INFINITY);
+    let answer = RuntimeAnswer { miss, result, outcome, resolved, problem };
+    let Some(SimplerPlan { found, wins }) = simpler else { return Ok(answer) };
+    let mut answer = shown_instead(catalog, request, answer, found, control)?;
+    answer.result.simpler =
+        answer.problem.objective.first().map(|term| SimplerChoice { wins, metric: term.metric });
+    Ok(answer)
 }
 
 fn is_stopped(outcome: &Outcome) -> bool {

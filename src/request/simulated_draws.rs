@@ -3,10 +3,10 @@
 use super::RequestControl;
 use super::simulate::report;
 use super::simulated_run::PreparedRun;
-use crate::report::prediction_error::PlanErrors;
 use crate::report::result::Quantiles;
 use crate::report::simulate::{LatencyRow, SimulateReport, TrafficReport};
 use crate::report::simulated_figures::{LatencyIntervals, SimulatedIntervals};
+use crate::search::prediction_error::PlanErrors;
 use crate::search::scaled_clock::{ScaledClock, StepFactors};
 use crate::spec::error::Error;
 use crate::spec::nearness::Interval;

@@ -1,8 +1,10 @@
 //! Metrics with the errors of a prediction.
 
 use super::point::{Point, place};
+use super::problem::{Problem, Traffic};
 use crate::spec::nearness::Interval;
 use crate::spec::objective::Metric;
+use crate::spec::odds::ErrorCurve;
 
 /// Measured over predicted figures of a deployment.
 #[derive(Clone, Copy, Debug)]
@@ -56,5 +58,44 @@ impl ErrorRatios {
             found[place(metric)] = self.metric(point, metric);
         }
         found
+    }
+}
+
+/// The errors of a plan's predictions, by standard deviations of TTFT and of the decode speed.
+pub struct ErrorCurves {
+    ttft: ErrorCurve,
+    tpot: ErrorCurve,
+    /// Of the throughput; none where traffic gives it.
+    output: Option<ErrorCurve>,
+}
+
+impl ErrorCurves {
+    pub fn of(interval: &Interval, problem: &Problem) -> ErrorCurves {
+        let given = matches!(problem.traffic, Traffic::Rate(_));
+        ErrorCurves {
+            ttft: ErrorCurve::new(interval.ttft),
+            tpot: ErrorCurve::new(interval.tpot),
+            output: (!given).then(|| ErrorCurve::new(interval.throughput)),
+        }
+    }
+
+    /// Of TTFT at this error.
+    pub fn ttft(&self, error: f64) -> f64 {
+        self.ttft.at(error)
+    }
+
+    /// Of TPOT at this error of the decode speed.
+    pub fn tpot(&self, error: f64) -> f64 {
+        self.tpot.at(error)
+    }
+
+    /// Of the throughput at this error of the decode speed: slower steps give less.
+    pub fn output(&self, error: f64) -> f64 {
+        self.output.map_or(1.0, |curve| curve.at(-error))
+    }
+
+    /// All of them.
+    pub fn at(&self, [ttft, decode]: [f64; 2]) -> ErrorRatios {
+        ErrorRatios { ttft: self.ttft(ttft), tpot: self.tpot(decode), output: self.output(decode) }
     }
 }

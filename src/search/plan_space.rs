@@ -20,6 +20,8 @@ pub struct PlanSpace {
     pub rule: EvidenceRule,
     /// Whether only plans of such kinds are searched.
     pub measured_only: bool,
+    /// The most degrees above 1 that a worker may use.
+    pub most_degrees: Option<u32>,
 }
 
 impl PlanSpace {
@@ -37,6 +39,7 @@ impl PlanSpace {
         };
         let [tp, pp, dp, cp, ep] = [plan.tp, plan.pp, plan.dp, plan.cp * plan.dcp, plan.ep];
         mode && self.without.admits([tp, pp, dp, cp, ep])
+            && self.most_degrees.is_none_or(|most| plan.used_degrees() <= most)
             && (!self.measured_only || self.rows(role, plan, offload) > 0)
     }
 

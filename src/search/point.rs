@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use crate::quantity::num::Qty;
-use crate::quantity::tolerance::ROUNDING;
+use crate::quantity::tolerance::{ROUNDING, TIED_BITS};
 use crate::serving::metrics::Metrics;
 use crate::spec::metric_table::metric_table;
 use crate::spec::objective::{Direction, Metric, ObjectiveTerm, SEARCHED_METRICS};
@@ -61,10 +61,10 @@ pub fn cost_of(value: f64, direction: Direction) -> f64 {
     }
 }
 
-/// Rounds to 36 bits after the leading one.
+/// Rounds to the bits that decide a comparison.
 #[inline(always)]
 fn eleven_digits(value: f64) -> f64 {
-    const DROPPED: u64 = 1 << 16;
+    const DROPPED: u64 = 1 << TIED_BITS;
     f64::from_bits((value.to_bits() + DROPPED / 2) & !(DROPPED - 1))
 }
 

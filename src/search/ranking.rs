@@ -1,6 +1,9 @@
 //! Ranking of offers: the cheapest feasible one, the best value, the next upgrades, and dominance.
 //!
-//! An offer is a few numbers here.
+//! An offer is a few numbers here. Those that differ by rounding alone are equal, as metrics of plans are.
+
+use super::point::cost_of;
+use crate::spec::objective::Direction;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OfferMetrics {
@@ -49,17 +52,35 @@ const MORE_SPEED: f64 = 1.25;
 /// Maximum cost of the best value, as a factor of the minimum.
 const WITHIN: f64 = 10.0;
 
+impl OfferMetrics {
+    /// The price, without what rounding decides.
+    fn price(&self) -> f64 {
+        cost_of(self.cost, Direction::Minimize)
+    }
+
+    /// Its rates with the sign of a cost, without what rounding decides.
+    fn rates(&self) -> [f64; 2] {
+        [self.tok_s_per_user, self.output].map(|rate| cost_of(rate, Direction::Maximize))
+    }
+
+    /// Whether it is no worse in anything.
+    pub fn covers(&self, other: &OfferMetrics) -> bool {
+        self.price() <= other.price()
+            && self.users >= other.users
+            && self.rates().iter().zip(other.rates()).all(|(own, other)| *own <= other)
+            && self.kept >= other.kept
+    }
+
+    /// Whether it is no worse in anything, and better in something.
+    pub fn beats(&self, other: &OfferMetrics) -> bool {
+        self.covers(other) && !other.covers(self)
+    }
+}
+
 /// Whether `a` dominates `b`; of equal offers the first dominates.
 fn dominates(offers: &[OfferMetrics], a: usize, b: usize) -> bool {
     let (x, y) = (&offers[a], &offers[b]);
-    let covers = |x: &OfferMetrics, y: &OfferMetrics| {
-        x.cost <= y.cost
-            && x.users >= y.users
-            && x.tok_s_per_user >= y.tok_s_per_user
-            && x.output >= y.output
-            && x.kept >= y.kept
-    };
-    covers(x, y) && (!covers(y, x) || a < b)
+    x.covers(y) && (!y.covers(x) || a < b)
 }
 
 /// Selects the recommended offers, with at most `most` upgrades.
@@ -67,11 +88,12 @@ pub fn choose(offers: &[OfferMetrics], most: usize) -> Recommended {
     let standing: Vec<Standing> = (0..offers.len()).map(|place| stand(offers, place)).collect();
     let front: Vec<usize> = (0..offers.len()).filter(|place| standing[*place] == Standing::Front).collect();
     let least = |places: &mut dyn Iterator<Item = usize>| {
-        places.min_by(|a, b| offers[*a].cost.total_cmp(&offers[*b].cost).then(a.cmp(b)))
+        places.min_by(|a, b| offers[*a].price().total_cmp(&offers[*b].price()).then(a.cmp(b)))
     };
     let minimum = least(&mut front.iter().copied().filter(|place| offers[*place].kept));
     let cheapest = least(&mut front.iter().copied()).filter(|place| Some(*place) != minimum);
-    let per_dollar = |place: &usize| offers[*place].output / offers[*place].cost;
+    let per_dollar =
+        |place: &usize| -cost_of(offers[*place].output / offers[*place].cost, Direction::Maximize);
     let near = |place: &usize| {
         let least = minimum.map_or(f64::INFINITY, |minimum| offers[minimum].cost);
         offers[*place].kept && offers[*place].cost <= WITHIN * least
@@ -82,7 +104,7 @@ pub fn choose(offers: &[OfferMetrics], most: usize) -> Recommended {
     if let Some(from) = minimum {
         let mut above: Vec<usize> =
             front.iter().copied().filter(|place| offers[*place].kept && *place != from).collect();
-        above.sort_by(|a, b| offers[*a].cost.total_cmp(&offers[*b].cost).then(a.cmp(b)));
+        above.sort_by(|a, b| offers[*a].price().total_cmp(&offers[*b].price()).then(a.cmp(b)));
         let mut last = offers[from];
         for place in above {
             let next = offers[place];
@@ -104,7 +126,7 @@ fn stand(offers: &[OfferMetrics], place: usize) -> Standing {
     }
     let better = (0..offers.len()).filter(|other| *other != place && dominates(offers, *other, place));
     // Take the cheapest of them.
-    let better = better.min_by(|a, b| offers[*a].cost.total_cmp(&offers[*b].cost).then(a.cmp(b)));
+    let better = better.min_by(|a, b| offers[*a].price().total_cmp(&offers[*b].price()).then(a.cmp(b)));
     better.map_or(Standing::Front, Standing::Dominated)
 }
 
@@ -140,6 +162,15 @@ mod tests {
         let offers = [offer(1.0, 9, 9.0, false), offer(2.0, 9, 9.0, true), offer(2.0, 9, 9.0, true)];
         assert_eq!(choose(&offers, 3).standing, [Standing::Front, Standing::Front, Standing::Dominated(1)]);
         assert_eq!(choose(&[], 3), Recommended::default());
+    }
+
+    #[test]
+    fn offers_that_differ_by_rounding_alone_are_equal() {
+        let one = offer(2.0, 9, 9.0, true);
+        let other = OfferMetrics { cost: 2.0 * (1.0 - 1e-14), output: 81.0 * (1.0 - 1e-14), ..one };
+        assert_eq!(choose(&[one, other], 3).standing, [Standing::Front, Standing::Dominated(0)]);
+        assert_eq!(choose(&[other, one], 3).minimum, Some(0));
+        assert!(!one.beats(&other) && !other.beats(&one));
     }
 
     /// Every offer off the front is dominated by an offer on it.

@@ -104,8 +104,8 @@ impl ResolvedScenario {
         Ok(problem.at_confidence(self.confidence))
     }
 
-    /// The plans that may be the answer.
-    fn plan_space(&self) -> PlanSpace {
+    /// The kinds of deployments that were measured, nearest to the question; `None` where models of its class never were.
+    pub(super) fn kinds(&self) -> Option<MeasuredKinds> {
         let device = &self.cluster.device;
         let query = KindQuery {
             runtime: &self.runtime.id,
@@ -114,12 +114,18 @@ impl ResolvedScenario {
             experts: has_experts(&self.graph),
             drafts: self.graph.draft.is_some(),
         };
+        MeasuredKinds::nearest(measured_kinds(), &query)
+    }
+
+    /// The plans that may be the answer.
+    fn plan_space(&self) -> PlanSpace {
         PlanSpace {
             mode: self.mode,
             without: self.without,
-            kinds: MeasuredKinds::nearest(measured_kinds(), &query),
+            kinds: self.kinds(),
             rule: self.evidence,
             measured_only: false,
+            most_degrees: None,
         }
     }
 

@@ -3,6 +3,7 @@
 use mantile::report::result::{OptimizeResult, ReportedDeployment};
 use mantile::request::UNCONTROLLED;
 use mantile::request::optimize::{OptimizeRequest, optimize};
+use mantile::search::simpler::ENOUGH_WINS;
 use mantile::spec::evidence::EvidenceRule;
 use mantile::spec::objective::{Direction, Metric};
 use mantile::spec::percentile::{Confidence, OddsLevel};
@@ -47,8 +48,7 @@ fn an_unmeasured_kind_is_the_answer_only_where_no_measured_one_is_near() {
             assert!(measured.best.is_none(), "{said}");
             continue;
         };
-        let chosen =
-            measured.best.as_ref().unwrap_or_else(|| panic!("{said}: {} is feasible", best.notation));
+        let chosen = measured.optimum().unwrap_or_else(|| panic!("{said}: {} is feasible", best.notation));
         let Some(untried) = &measured.untried else {
             assert_eq!(chosen.notation, best.notation, "{said}");
             assert!(!measured.proof.space.measured_kinds_only, "{said}");
@@ -70,6 +70,45 @@ fn an_unmeasured_kind_is_the_answer_only_where_no_measured_one_is_near() {
         }
     }
     assert!(preferred > 0, "no question had a plan of an unmeasured kind");
+}
+
+/// A simpler plan is the answer only where it wins nearly half of the draws, and is simpler in something and worse in
+/// nothing.
+#[test]
+fn a_simpler_plan_is_the_answer_only_within_the_error_of_the_comparison() {
+    let catalog = Catalog::default();
+    let mut random = fastrand::Rng::with_seed(39);
+    let (cases, mut tried, mut simpler) = (cases(20), 0, 0);
+    while tried < cases {
+        let hardware = format!("{}xh100", random.u64(2..=8));
+        let model = ["gpt-oss-20b", "Qwen3-30B-A3B", "Llama-3.1-8B"][random.usize(0..3)];
+        let scenario = drawn(&mut random, &hardware);
+        let scenario = Scenario { rate: None, percentile: None, model: Some(model.into()), ..scenario };
+        let Some(found) = answer(&catalog, &scenario, EvidenceRule::Measured) else { continue };
+        let (Some(best), said) = (&found.best, spelled(&scenario)) else { continue };
+        tried += 1;
+        assert_eq!(found.simpler.is_some(), found.formulas_best.is_some(), "{said}");
+        let Some((choice, optimum)) = found.simpler.zip(found.formulas_best.as_ref()) else { continue };
+        simpler += 1;
+        assert!((ENOUGH_WINS..0.5 + 0.05).contains(&choice.wins), "{said}: {}", choice.wins);
+        let [own, other] = [best, optimum].map(complexity);
+        assert!(own.0 <= other.0 && own.1 <= other.1 && own != other, "{said}: {own:?} {other:?}");
+        assert!(rows(best) > 0 || rows(optimum) == 0, "{said}");
+        let aim = found.question.optimize[0];
+        assert!(!best.is_better(optimum, &[aim]), "{said}");
+        assert!(found.alternatives.iter().any(|row| row.notation == optimum.notation), "{said}");
+        let any = answer(&catalog, &scenario, EvidenceRule::Any).unwrap();
+        assert!(any.simpler.is_none() && any.formulas_best.is_none(), "{said}");
+    }
+    assert!(simpler > 0, "no question had a simpler plan within the error");
+}
+
+/// Pools, and the most degrees above 1 of a worker.
+fn complexity(found: &ReportedDeployment) -> (usize, u32) {
+    let plan = &found.plan;
+    let workers = if plan.mode == "aggregated" { 1 } else { 2 } + plan.others.len();
+    let pools = [&plan.prefill, &plan.decode].into_iter().chain(&plan.others);
+    (workers, pools.map(|pool| pool.plan.used_degrees()).max().unwrap_or(0))
 }
 
 /// The odds of the answer are those that were required, and higher ones never give a better plan.

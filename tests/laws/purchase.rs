@@ -92,7 +92,10 @@ fn recommend_and_optimize_serve_the_same() {
         for build in &alone {
             let best = optimize(&Catalog::default(), &optimum(&request, Some(build)), &UNCONTROLLED);
             let best = best.unwrap_or_else(|fault| panic!("{shown}: {fault}"));
-            let optimum = best.best.unwrap_or_else(|| panic!("{shown}: recommend serves it with {build:?}"));
+            let optimum = best
+                .optimum()
+                .cloned()
+                .unwrap_or_else(|| panic!("{shown}: recommend serves it with {build:?}"));
             let e2e =
                 |found: &mantile::report::result::ReportedDeployment| found.metrics.as_ref().unwrap().e2e_ms;
             assert!(

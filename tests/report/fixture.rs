@@ -220,6 +220,7 @@ fn answer() -> OptimizeResult {
         checked: None,
         formulas_best: None,
         untried: None,
+        simpler: None,
         scenario: None,
         conflict: None,
         programs: vec![],

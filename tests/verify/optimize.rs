@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use mantile::report::answer::optimize_result;
 use mantile::request::inputs;
 use mantile::request::verify::optimize::OptimizeRerun;
-use mantile::request::verify::{RandomSample, Rerun};
+use mantile::request::verify::{RandomSample, Rerun, rerun};
 use mantile::search::outcome::Status;
 use mantile::search::run::{Control, UNWATCHED, run};
 use mantile::spec::scenario::Scenario;
@@ -71,4 +71,31 @@ fn a_stopped_answer_is_shown_by_what_is_wrong_with_it() {
         ("what is proved", "proof", &|v| v["status"] = "optimal".into()),
     ];
     caught(&value, spoilings, check);
+}
+
+fn sound(typed: &str) {
+    let words: Vec<&str> = typed.split(' ').collect();
+    let value = saved(&words);
+    let catalog = Catalog::default();
+    let again = rerun(&catalog, &value).unwrap();
+    let verified = again.check(&value, RandomSample { count: 600, seed: 1 }).unwrap();
+    assert!(verified.holds, "{typed}: {:?}", verified.checks);
+}
+
+/// One replica and three of it differ in the last digit of their output per device.
+#[test]
+fn an_optimum_that_fewer_devices_equal_but_for_rounding_is_off_the_front() {
+    sound(
+        "--model TinyLlama-1.1B-Chat-v1.0 --hardware 3xl40s --objective interactive --isl 35 --osl 1934 \
+         --e2e 58870ms --host-memory 256GB --pareto output_tok_s_per_device,devices",
+    );
+}
+
+/// With one output token two requests at once pass slower than one after the other, and sixteen do not: their fuller
+/// batches save energy, but one at a time sustains the rate.
+#[test]
+fn loads_above_the_lowest_that_sustains_a_rate_are_no_choice() {
+    let typed = "--model Llama-3.1-8B --hardware 2xrtx-4090 --objective perf-per-watt --isl 886 --osl 1 --rate 18.1 \
+                 --percentile p99 --ttft none --tpot none --e2e none --pareto ttft,output_tok_s";
+    sound(typed);
 }

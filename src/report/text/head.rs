@@ -97,6 +97,9 @@ pub fn proof(answer: &OptimizeResult) -> String {
             format!("optimal among plans of measured kinds ({})", plans())
         }
         (Status::Optimal, None) => format!("optimal under the model ({})", plans()),
+        (Status::Optimal, Some(_)) if answer.simpler.is_some() => {
+            format!("simpler than the optimum and equal to it within the error ({})", plans())
+        }
         (Status::Optimal, Some(optimum)) => {
             let value =
                 yielded(optimum, &answer.question).map_or_else(String::new, |text| format!(", {text}"));

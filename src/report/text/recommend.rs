@@ -142,6 +142,7 @@ fn render_build(title: &str, build: &Build, minimum: Option<&Build>) -> String {
         2,
         4,
     ));
+    text.extend(build.odds().map(|odds| wrap(&format!("SLO odds: {odds}"), WIDTH, 2, 4)));
     text.extend(least_memory(build).map(|memory| wrap(&format!("memory: {memory}"), WIDTH, 2, 4)));
     text.push_str(&wrap(&priced(build), WIDTH, 2, 4));
     // A ratio to a cost of 0 is undefined.
@@ -263,6 +264,7 @@ fn all(answer: &Recommendation) -> String {
         "at most",
         "device W",
         "tok/s/user",
+        "odds",
         "users",
         "tok/s",
         "status",
@@ -283,6 +285,7 @@ fn all(answer: &Recommendation) -> String {
             known(build.money.buy_usd.and(build.money.most_usd())),
             known(build.watts),
             digits(build.tok_s_per_user),
+            build.joint_odds(),
             grouped(build.most_users),
             digits(build.most_output_tok_s),
             shorten(&standing, 48),

@@ -67,7 +67,9 @@ pub fn optimum_facts(answer: &OptimizeResult, best: &ReportedDeployment) -> Vec<
     let applied = answer.scenario.as_ref().and_then(|scenario| defaults(scenario, &answer.question, best));
     let own = facts(best, &answer.question, constraints);
     let untried = answer.untried.iter().map(|untried| ("may be better", untried.words()));
-    untried.chain(own).chain(gains(answer, best)).chain(applied).collect()
+    let closer = answer.simpler.zip(answer.formulas_best.as_ref());
+    let closer = closer.map(|(choice, optimum)| ("may be better", choice.words(optimum)));
+    untried.chain(closer).chain(own).chain(gains(answer, best)).chain(applied).collect()
 }
 
 /// The estimate of a given deployment in lines of at most `width` characters.
@@ -247,7 +249,10 @@ fn over_others(answer: &OptimizeResult, best: &ReportedDeployment) -> Vec<Fact> 
         Some(format!("{}: {}", head::plan(other), changes.next()?))
     };
     let mut facts = Vec::new();
-    let runner = answer.alternatives.first();
+    // The optimum that a simpler plan replaces has its own line.
+    let replaced = answer.formulas_best.as_ref().filter(|_| answer.simpler.is_some());
+    let replaced = |one: &&ReportedDeployment| replaced.is_some_and(|known| known.notation == one.notation);
+    let runner = answer.alternatives.iter().find(|one| !replaced(one));
     facts.extend(runner.and_then(against).map(|line| ("runner-up", line)));
     let split = best.plan.prefill.role == Role::Prefill;
     let aggregated = answer.alternatives.iter().find(|other| other.plan.prefill.role != Role::Prefill);

@@ -128,12 +128,12 @@ impl<'a> PointEvaluator<'a> {
         // Only the optimum is needed: without axes the search keeps no front.
         let mut problem = point.problem().clone();
         problem.axes.clear();
-        let PlanDecision { problem, outcome: found, .. } = decided(problem, &silent);
-        let best = found.best.as_ref();
+        let decision = decided(problem, &silent);
+        let (PlanDecision { problem, outcome: found, .. }, best) = (&decision, decision.shown());
         Ok(PointOutcome {
             status: status(found.status),
-            reason: best.is_none().then(|| reason(&found)),
-            deployment: best.map(|best| report_deployment(&problem, &best.candidate)),
+            reason: best.is_none().then(|| reason(found)),
+            deployment: best.map(|best| report_deployment(problem, &best.candidate)),
         })
     }
 }

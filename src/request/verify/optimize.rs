@@ -17,13 +17,14 @@ use crate::report::verify::Verified;
 use crate::request::UNCONTROLLED;
 use crate::request::optimize::{OptimizeRequest, optimize};
 use crate::search::outcome::{EvaluatedCandidate, Status};
-use crate::search::point::{Point, place};
+use crate::search::pareto::beats;
+use crate::search::point::place;
 use crate::search::problem::Problem;
 use crate::search::ratio::MixProgram;
 use crate::search::sample::sample;
 use crate::spec::error::Error;
 use crate::spec::front_points::{Every, FrontPoints};
-use crate::spec::objective::{Direction, Metric};
+use crate::spec::objective::Direction;
 use crate::spec::precision::ANY;
 use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
@@ -160,19 +161,6 @@ fn stopped(saved: &OptimizeResult) -> bool {
     matches!(saved.status, Status::Feasible | Status::Unknown)
 }
 
-/// Whether `a` dominates `b` by more than rounding.
-fn dominates(a: &Point, b: &Point, axes: &[Metric]) -> bool {
-    let cost = |point: &Point, axis: &Metric| {
-        let value = point[place(*axis)];
-        if axis.entry().direction == Direction::Minimize { value } else { -value }
-    };
-    axes.iter().all(|axis| cost(a, axis) <= cost(b, axis))
-        && axes.iter().any(|axis| {
-            let (x, y) = (cost(a, axis), cost(b, axis));
-            x < y && (x - y).abs() > SUMMED * y.abs()
-        })
-}
-
 /// Whether `a` is better than `b` in the first objective term, by more than rounding.
 fn is_better(problem: &Problem, a: f64, b: f64) -> bool {
     let smaller = problem.objective.first().is_some_and(|aim| aim.direction == Direction::Minimize);
@@ -248,20 +236,21 @@ fn on_front(
     best: Option<&EvaluatedCandidate>,
     front: &[EvaluatedCandidate],
 ) -> Vec<String> {
-    let axes = &problem.axes;
+    // By the law of the front itself: figures that differ by rounding alone are equal.
+    let axes = &problem.distinct_axes();
     // The optimum may be the likelier of two to meet the SLOs.
     let likelier = |one: &EvaluatedCandidate, other: &EvaluatedCandidate| {
         !problem.stated_axes && problem.margins_met(&one.point) > problem.margins_met(&other.point)
     };
-    let beats = |one: &EvaluatedCandidate, other: &EvaluatedCandidate| {
-        dominates(&other.point, &one.point, axes) && !likelier(one, other)
+    let loses = |one: &EvaluatedCandidate, other: &EvaluatedCandidate| {
+        beats(axes, &other.point, &one.point) && !likelier(one, other)
     };
-    let beaten = front.iter().filter(|one| front.iter().any(|other| beats(one, other)));
+    let beaten = front.iter().filter(|one| front.iter().any(|other| loses(one, other)));
     let mut faults: Vec<String> =
         beaten.map(|one| format!("{} is dominated by another row", plan(&one.candidate).label)).collect();
     let Some(best) = best.filter(|_| !axes.is_empty() && !saved.front.is_empty()) else { return faults };
     let chosen: Vec<&ReportedDeployment> = saved.front.iter().filter(|row| row.chosen).collect();
-    let outside = problem.stated_axes && front.iter().any(|row| dominates(&row.point, &best.point, axes));
+    let outside = problem.stated_axes && front.iter().any(|row| beats(axes, &row.point, &best.point));
     let own = saved.optimum().map(|best| best.notation.as_str()).unwrap_or_default();
     match &chosen[..] {
         [row] if row.notation == own => {}

@@ -241,17 +241,10 @@ fn of_sized(saved: &Build, serving: &SizedSystem, sought: &Requirements) -> Vec<
 
 /// Builds on the front that another build within the budgets dominates.
 fn dominated(builds: &[Build]) -> Vec<String> {
-    let value = |build: &Build| {
-        let cost = build.money.usd_per_hour.unwrap_or(f64::INFINITY);
-        let kept = f64::from(u8::from(build.keeps_quality));
-        [-cost, build.most_users as f64, build.tok_s_per_user, build.most_output_tok_s, kept]
-    };
-    let covers = |a: &[f64; 5], b: &[f64; 5]| a.iter().zip(b).all(|(a, b)| a >= b);
     let mut faults = Vec::new();
     for front in builds.iter().filter(|build| build.standing == "front") {
-        let own = value(front);
         let within = builds.iter().filter(|build| build.standing != "over budget");
-        let mut better = within.filter(|other| covers(&value(other), &own) && value(other) != own);
+        let mut better = within.filter(|other| other.offered().beats(&front.offered()));
         if let Some(other) = better.next() {
             faults
                 .push(format!("{}: saved on the front, {} is no worse in anything", front.name, other.name));

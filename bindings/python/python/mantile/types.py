@@ -305,6 +305,11 @@ class UntriedPlan(Record):
     metric: Literal['ttft', 'tpot', 'e2e', 'output_tok_s', 'output_tok_s_per_device', 'output_tok_s_per_user', 'usd_per_mtok', 'watts', 'tok_per_joule', 'devices', 'max_context']
 
 
+class SimplerChoice(Record):
+    wins: float
+    metric: Literal['ttft', 'tpot', 'e2e', 'output_tok_s', 'output_tok_s_per_device', 'output_tok_s_per_user', 'usd_per_mtok', 'watts', 'tok_per_joule', 'devices', 'max_context']
+
+
 class ShardDimension(Record):
     name: str
     whole: int
@@ -649,6 +654,7 @@ class OptimizeAnswer(Answer, question="optimize"):
     best: ReportedDeployment | None
     formulas_best: ReportedDeployment | None
     untried: UntriedPlan | None
+    simpler: SimplerChoice | None
     detail: DeploymentDetail | None
     alternatives: list[ReportedDeployment]
     front_points: int
@@ -1224,6 +1230,15 @@ class PlacementReport(Record):
     requests_each: int
 
 
+class PlacementIntervals(Record):
+    near: Literal['measured', 'hardware_and_runtime', 'load', 'model', 'hardware', 'vendor', 'split', 'nothing']
+    token_ms: Quantiles
+    prefill_ms: Quantiles
+    request_ms: Quantiles
+    decode_tok_s: Quantiles
+    source: str
+
+
 class PlacementCertificate(Record):
     objective_ms: float
     lower_bound_ms: float
@@ -1297,6 +1312,8 @@ class PlaceAnswer(Answer, question="place"):
     question: PlacementInputs
     max_context: int | None
     placement: PlacementReport | None
+    intervals: PlacementIntervals | None
+    evidence: PlanEvidence | None
     certificate: PlacementCertificate | None
     theoretical: TheoreticalPlacement | None
     compared: list[BaselineComparison]

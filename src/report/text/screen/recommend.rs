@@ -88,11 +88,11 @@ fn table(choices: &[(String, &Build)], width: usize) -> String {
             row.push(known(build.money.buy_usd));
             row.push(known(build.money.buy_usd.and(build.money.most_usd())));
         }
-        row.extend([digits(build.tok_s_per_user), grouped(build.most_users)]);
+        row.extend([digits(build.tok_s_per_user), build.joint_odds(), grouped(build.most_users)]);
         row
     };
     let prices: &[&str] = if bought { &["USD/h", "buy USD", "at most"] } else { &["USD/h"] };
-    let header = [&["choice", "build", "weights"], prices, &["tok/s/user", "max users"]].concat();
+    let header = [&["choice", "build", "weights"], prices, &["tok/s/user", "odds", "max users"]].concat();
     table_within(&header, choices.iter().map(row), width)
 }
 
@@ -113,6 +113,7 @@ fn facts(build: &Build, width: usize) -> String {
         digits(build.output_tok_s)
     );
     let mut facts = vec![("build", build.name.clone()), ("plan", plan), ("speed", speed)];
+    facts.extend(build.odds().map(|odds| ("SLO odds", odds)));
     facts.extend(least_memory(build).map(|memory| ("memory", memory)));
     facts.push(("cost", priced(build)));
     lines(&facts, width)

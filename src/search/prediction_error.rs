@@ -16,6 +16,11 @@ impl PlanErrors {
         }
     }
 
+    /// That of TTFT, and that of the decode speed.
+    pub fn each(self) -> [f64; 2] {
+        [self.ttft(), self.decode()]
+    }
+
     /// That of TTFT.
     pub fn ttft(self) -> f64 {
         self.radius * libm::cos(self.angle)
