@@ -2,6 +2,7 @@
 //! cost model. Computes no costs itself.
 
 pub mod build;
+pub mod evidence;
 pub mod why;
 
 use crate::report::proof::StoppedBy;
@@ -9,8 +10,10 @@ use crate::search::outcome::Status;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::evidence::PlanEvidence;
 use super::launch::LaunchReport;
 use crate::spec::placing::PlacementScenario;
+use evidence::PlacementIntervals;
 
 /// The problem, with every default filled in.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -245,6 +248,12 @@ pub struct PlacementResult {
     pub max_context: Option<u64>,
     /// The best placement that software starts; where it starts none, the best of all, and `launch` says why.
     pub placement: Option<PlacementReport>,
+    /// Its prediction intervals; null without a placement.
+    #[serde(default)]
+    pub intervals: Option<PlacementIntervals>,
+    /// Measured runs with stages like its own; null without a placement.
+    #[serde(default)]
+    pub evidence: Option<PlanEvidence>,
     /// Its certificate.
     pub certificate: Option<PlacementCertificate>,
     /// A better placement that no software starts.

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::degree::Degree;
+use super::nearness::PredictionIntervals;
 use super::role::Role;
 
 /// Which plans may be the answer.
@@ -110,6 +111,17 @@ impl MeasuredKinds {
     pub fn rows(&self, role: Role, degrees: [u64; 5]) -> u64 {
         self.kinds.iter().filter(|one| one.has(role, degrees)).map(|one| one.rows).sum()
     }
+}
+
+/// The measurements near a member of a rig.
+#[derive(Clone, Debug)]
+pub struct MemberRecord {
+    pub name: String,
+    /// Id of its device.
+    pub device: String,
+    pub intervals: PredictionIntervals,
+    /// Kinds of deployments that were measured; `None` where models of this class never were.
+    pub kinds: Option<MeasuredKinds>,
 }
 
 #[cfg(test)]

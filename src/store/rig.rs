@@ -28,6 +28,7 @@ use crate::search::placement::price::PlacementProblem;
 use crate::spec::cluster::{Cluster, System, Tier, Topology};
 use crate::spec::device::Device;
 use crate::spec::error::Error;
+use crate::spec::evidence::MemberRecord;
 use crate::spec::link::Link;
 use crate::spec::precision::FormatOption;
 use crate::spec::rig::{Rig, RigLink, RigMember};
@@ -61,6 +62,8 @@ pub struct ResolvedRig {
     pub runtimes: Vec<Runtime>,
     /// Every device in its place, in the order of the members.
     pub places: Vec<DevicePlace>,
+    /// The measurements near each that takes part.
+    pub records: Vec<MemberRecord>,
     /// The links that the rig does not state.
     pub assumed: Option<AssumedLinks>,
     pub weights: FormatOption,
@@ -153,6 +156,13 @@ impl ResolvedRig {
         let offloaded = if host && policy != OffloadPolicy::Never { all(true)? } else { vec![] };
         let always = policy == OffloadPolicy::Always && !offloaded.is_empty();
         let problems = if always { offloaded.clone() } else { all(false)? };
+        let record = |(&at, member): (&usize, &Rc<ResolvedScenario>)| MemberRecord {
+            name: seats[at].name.clone(),
+            device: seats[at].device.id.clone(),
+            intervals: member.prediction_intervals(&weights.format.id),
+            kinds: member.kinds(),
+        };
+        let records = used.iter().zip(&single).map(record).collect();
         let order = || used.iter().chain(&left_out).copied();
         let place = |seat: usize| {
             let at = order().position(|one| one == seat).unwrap_or(seat);
@@ -166,6 +176,7 @@ impl ResolvedRig {
             devices: order().map(|at| seats[at].device.clone()).collect(),
             runtimes: single.iter().map(|member| (*member.runtime).clone()).collect(),
             places: order().flat_map(place).collect(),
+            records,
             assumed: parts.assumed.clone(),
             weights,
             kv,

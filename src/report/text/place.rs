@@ -61,7 +61,8 @@ pub(super) fn head(answer: &PlacementResult, width: usize) -> String {
         (_, Some(StoppedBy::Interrupt)) => "best found so far",
         _ => "best found, not proved optimal",
     };
-    styled_within(GOOD, &format!("{started}{what}, {proof}"), width) + &question
+    let evidence = answer.evidence.map_or_else(String::new, |evidence| format!("; {}", evidence.words()));
+    styled_within(GOOD, &format!("{started}{what}, {proof}{evidence}"), width) + &question
 }
 
 /// The objective of a placement in words.
@@ -179,7 +180,8 @@ fn speed(placed: &PlacementReport, answer: &PlacementResult) -> String {
     ];
     let lines = table(&["", "", ""], &rows);
     let lines = lines.split_once('\n').map_or("", |(_header, lines)| lines);
-    heading("Speed", "") + &indent(lines, 2)
+    let between = answer.intervals.as_ref().map(|known| paragraph(&format!("p10–p90: {}", known.words())));
+    heading("Speed", "") + &indent(lines, 2) + &between.unwrap_or_default()
 }
 
 /// Whether the disaggregated placement is proved optimal.

@@ -158,6 +158,8 @@ impl PlacementRequest<'_> {
             question: self.inputs(rigged, problem),
             max_context: None,
             placement: None,
+            intervals: None,
+            evidence: None,
             certificate: None,
             theoretical: None,
             compared: vec![],
@@ -198,7 +200,7 @@ impl PlacementRequest<'_> {
         if aim == PlacementTime::Request {
             add_disaggregated(rigs, &mut answer);
         }
-        Ok((answer, at))
+        Ok((answer.with_evidence(&rigged.records), at))
     }
 
     fn inputs(&self, rigged: &ResolvedRig, problem: &PlacementProblem) -> PlacementInputs {

@@ -40,6 +40,7 @@ fn facts(placed: &PlacementReport, answer: &PlacementResult, width: usize) -> St
         digits(placed.decode_tok_s)
     );
     let mut facts = vec![("speed", speed)];
+    facts.extend(answer.intervals.as_ref().map(|known| ("p10–p90", known.words())));
     if !placed.unused.is_empty() {
         facts.push(("unused", shorten(&placed.unused.join(", "), width)));
     }
