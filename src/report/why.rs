@@ -219,9 +219,11 @@ fn sentence(
     let gives = format!("{} gives {}", name(best), unit(scale(best)));
     let Some(runner) = runner else { return format!("{gives}; no other strategy is feasible.") };
     let (a, b) = (scale(best), scale(runner));
-    let lead = match advantage(metric, a, b).as_str() {
-        "as much" => format!("equal to the runner-up {}; later objectives decide", name(runner)),
-        share => format!("{share} than the runner-up {} ({})", name(runner), unit(b)),
+    // A plan that was simulated, or is simpler, may lead the optimum of the formulas.
+    let lead = match (advantage(metric, a, b).as_str(), advantage(metric, b, a).as_str()) {
+        ("as much", "as much") => format!("equal to the runner-up {}; later objectives decide", name(runner)),
+        ("as much", _) => format!("the optimum of the formulas, {}, {}", name(runner), unit(b)),
+        (share, _) => format!("{share} than the runner-up {} ({})", name(runner), unit(b)),
     };
     let step = |found: &EvaluatedCandidate| {
         let evaluation = found.candidate.evaluate(&Plain, problem, &mut ());

@@ -37,9 +37,15 @@ pub fn decide(problem: Problem, layouts: &Layouts, control: &Control) -> PlanDec
     PlanDecision { simpler, ..decision }
 }
 
+/// The same where only the best plan is needed.
+pub fn decided(problem: Problem, control: &Control) -> PlanDecision {
+    let layouts = Layouts::until(&problem, control.stop);
+    decide(problem, &layouts, control)
+}
+
 /// The optimum by kind. The best plan of all is preferred where its kind was measured, or where it is better than every plan
 /// of a measured kind even at the worse end of its interval.
-fn of_kinds(problem: Problem, layouts: &Layouts, control: &Control) -> PlanDecision {
+pub(super) fn of_kinds(problem: Problem, layouts: &Layouts, control: &Control) -> PlanDecision {
     let outcome = run_with(&problem, layouts, control);
     let Some(best) = outcome.best.clone().filter(|best| {
         problem.space.rule == EvidenceRule::Measured && problem.space.rows_of(&best.candidate) == 0
@@ -54,12 +60,6 @@ fn of_kinds(problem: Problem, layouts: &Layouts, control: &Control) -> PlanDecis
         true => PlanDecision { problem: measured, outcome: found, untried: Some(best), simpler: None },
         false => PlanDecision { problem, outcome, untried: None, simpler: None },
     }
-}
-
-/// The same where only the best plan is needed.
-pub fn decided(problem: Problem, control: &Control) -> PlanDecision {
-    let layouts = Layouts::until(&problem, control.stop);
-    decide(problem, &layouts, control)
 }
 
 /// Whether `found` is no worse in the first objective term than the worse end of the interval of `best`.

@@ -3,7 +3,8 @@
 
 use super::change::Change;
 use super::conflict::minimal;
-use super::decide::decided;
+use super::decide::of_kinds;
+use super::layouts::Layouts;
 use super::outcome::{EvaluatedCandidate, Outcome, Status};
 use super::problem::{Problem, Traffic};
 use super::run::{Control, run};
@@ -37,7 +38,8 @@ pub struct Conflicts {
 pub fn best(problem: &Problem, control: &Control) -> Result<Option<EvaluatedCandidate>, Stopped> {
     let mut bare = problem.clone();
     bare.axes.clear();
-    of_search(decided(bare, control).outcome)
+    let layouts = Layouts::until(&bare, control.stop);
+    of_search(of_kinds(bare, &layouts, control).outcome)
 }
 
 fn of_search(outcome: Outcome) -> Result<Option<EvaluatedCandidate>, Stopped> {

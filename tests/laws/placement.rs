@@ -244,6 +244,46 @@ fn theoretical_rows_are_estimated_again() {
 }
 
 /// One more device, in any place, never worsens the optimum: neither what is started nor what is theoretical.
+/// A placement is as sure as the least sure of its devices, and unlike ones were never measured together.
+#[test]
+fn figures_are_inside_their_intervals_and_unlike_devices_have_no_runs() {
+    let catalog = Catalog::default();
+    let mut random = fastrand::Rng::with_seed(41);
+    let (cases, mut tried, mut measured, mut unlike) = (cases(24), 0, 0, 0);
+    while tried < cases {
+        let scenario = drawn(&mut random);
+        let Some(found) = answer(&catalog, &scenario) else { continue };
+        let Some(placed) = &found.placement else {
+            assert!(found.intervals.is_none() && found.evidence.is_none(), "{scenario:?}");
+            continue;
+        };
+        tried += 1;
+        let (known, evidence) = (found.intervals.as_ref().unwrap(), found.evidence.unwrap());
+        let figures = [
+            (placed.token_ms, known.token_ms),
+            (placed.prefill_ms, known.prefill_ms),
+            (placed.request_ms, known.request_ms),
+            (placed.decode_tok_s, known.decode_tok_s),
+        ];
+        for (value, ends) in figures {
+            assert!(
+                ends.p10 <= value * (1.0 + CLOSE) && value <= ends.p90 * (1.0 + CLOSE),
+                "{scenario:?}: {value}"
+            );
+            assert!(ends.p10 < ends.p90, "{scenario:?}");
+        }
+        let devices = |stage: &StageReport| stage.member.split(' ').next().unwrap().to_owned();
+        let mut kinds: Vec<String> = placed.stages.iter().map(devices).collect();
+        kinds.dedup();
+        if kinds.len() > 1 {
+            unlike += 1;
+            assert_eq!(evidence.rows, 0, "{scenario:?}: {kinds:?}");
+        }
+        measured += u32::from(evidence.rows > 0);
+    }
+    assert!(measured > 0 && unlike > 0, "{measured} measured, {unlike} over unlike devices");
+}
+
 #[test]
 fn one_more_device_is_never_worse() {
     let catalog = Catalog::default();

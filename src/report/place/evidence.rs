@@ -65,7 +65,9 @@ impl PlacementResult {
     /// The result with the intervals and the evidence of its placement, from the records of the devices.
     pub fn with_evidence(self, members: &[MemberRecord]) -> PlacementResult {
         let Some(placed) = &self.placement else { return self };
-        let used: Vec<&MemberRecord> = members.iter().filter(|one| placed.uses(&one.name)).collect();
+        let mut used: Vec<&MemberRecord> = members.iter().filter(|one| placed.uses(&one.name)).collect();
+        // The order in which devices are named changes nothing, not even a source.
+        used.sort_by(|a, b| (&a.device, &a.name).cmp(&(&b.device, &b.name)));
         let requests = self.question.concurrency;
         let intervals = used.iter().map(|one| one.intervals.of(false, requests).clone());
         let widest = intervals.reduce(|a, b| a.widest(&b));
@@ -94,8 +96,8 @@ impl PlacementReport {
 /// The measured runs with stages like those of a placement, of the device with the fewest; none over unlike devices.
 fn evidence(placed: &PlacementReport, used: &[&MemberRecord]) -> PlanEvidence {
     let scope = used.iter().filter_map(|one| one.kinds.as_ref()).map(|kinds| kinds.scope).max();
-    let alike = used.windows(2).all(|pair| pair[0].device == pair[1].device);
-    let degrees = placed.kind_degrees().filter(|_| alike);
+    let same = used.windows(2).all(|pair| pair[0].device == pair[1].device);
+    let degrees = placed.kind_degrees().filter(|_| same);
     let rows = |one: &&MemberRecord| {
         let known = one.kinds.as_ref().zip(degrees);
         known.map_or(0, |(kinds, degrees)| kinds.rows(Role::Aggregated, degrees))
