@@ -207,7 +207,7 @@ fn one_row_gives_a_shrunk_factor_that_applies() {
         assert!((gate["median_error"].as_f64().unwrap() - 0.3 / 1.3).abs() < 1e-4, "{gate}");
         assert_eq!(gate["met"], false);
     }
-    let time = &found["factors"][0]["time"];
+    let time = &found["factors"][0]["correction"]["time"];
     let number = |key: &str| time[key].as_f64().unwrap();
     let expected = 1.3_f64.powf(1.0 / 1.5);
     assert!((number("times") / expected - 1.0).abs() < 1e-5, "{time} {expected}");
@@ -277,7 +277,7 @@ fn memory_has_a_factor_of_its_own() {
         let path = folder.path().join("start.csv");
         fs::write(&path, format!("{header}\n{row},{cells}\n")).unwrap();
         let (_, found) = calibrated(&path, &[]);
-        let one = &found["factors"][0];
+        let one = &found["factors"][0]["correction"];
         let times = one["memory"]["times"].as_f64().unwrap();
         assert!((times / 1.1_f64.powf(1.0 / 1.5) - 1.0).abs() < 1e-6, "{by}: {found}");
         assert!(one["memory"]["low"].as_f64() < one["memory"]["high"].as_f64());

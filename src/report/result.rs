@@ -285,7 +285,7 @@ pub struct Intervals {
 
 impl Quantiles {
     /// In other units.
-    pub fn map(self, of: impl Fn(f64) -> f64) -> Quantiles {
+    pub(crate) fn map(self, of: impl Fn(f64) -> f64) -> Quantiles {
         Quantiles { p10: of(self.p10), p50: of(self.p50), p90: of(self.p90) }
     }
 
@@ -539,4 +539,75 @@ pub struct LowerFormat {
     pub then: Option<f64>,
     /// Published quality.
     pub quality: Option<crate::spec::format::Quality>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIGURES: MetricsReport = MetricsReport {
+        ttft_ms: 200.0,
+        tpot_ms: 20.0,
+        e2e_ms: 2_200.0,
+        output_tok_s: 1_000.0,
+        output_tok_s_per_device: 250.0,
+        output_tok_s_per_user: 50.0,
+        requests_per_s: 10.0,
+        usd_per_hour: Some(8.0),
+        usd_per_mtok: Some(2.0),
+        usd_per_mtok_total: None,
+        usd_per_day: None,
+        usd_per_month: None,
+        tok_per_usd: Some(450_000.0),
+        watts: Some(900.0),
+        facility_watts: None,
+        tok_per_joule: Some(1.0),
+        max_context_tokens: 9_000.0,
+    };
+
+    fn intervals(at_rate: bool) -> Intervals {
+        let interval = Interval {
+            near: Nearness::Model,
+            ttft: [0.5, 1.0, 2.0],
+            tpot: [0.8, 1.0, 1.25],
+            throughput: [0.9, 1.0, 1.2],
+            source: String::new(),
+        };
+        Intervals::of(&interval, &FIGURES, at_rate)
+    }
+
+    #[test]
+    fn one_law_makes_every_interval() {
+        let found = intervals(false);
+        let ends = |metric| found.get(metric).map(|ends| [ends.p10, ends.p90]);
+        let near = |metric, expected: [f64; 2]| {
+            let ends: [f64; 2] = ends(metric).unwrap();
+            assert!(
+                ends.iter().zip(expected).all(|(a, b)| (a / b - 1.0).abs() < 1e-12),
+                "{metric:?} {ends:?}"
+            );
+        };
+        near(Metric::OutputTokSPerDevice, [225.0, 300.0]);
+        near(Metric::OutputTokSPerUser, [40.0, 62.5]);
+        near(Metric::RequestsPerS, [9.0, 12.0]);
+        near(Metric::UsdPerMtok, [2.0 / 1.2, 2.0 / 0.9]);
+        near(Metric::TokPerUsd, [405_000.0, 540_000.0]);
+        for metric in [Metric::UsdPerMtokTotal, Metric::UsdPerHour, Metric::Watts, Metric::TokPerJoule] {
+            assert_eq!(found.get(metric), None);
+        }
+        // Independent errors: wider than that of either part alone, narrower than both at once.
+        let [low, high] = ends(Metric::E2e).unwrap();
+        assert!(low > 0.5 * 200.0 + 0.8 * 2_000.0 && low < 200.0 + 0.85 * 2_000.0, "{low}");
+        assert!(high < 2.0 * 200.0 + 1.25 * 2_000.0 && high > 200.0 + 1.25 * 2_000.0, "{high}");
+    }
+
+    #[test]
+    fn rates_that_are_given_have_no_error() {
+        let found = intervals(true);
+        for metric in [Metric::OutputTokS, Metric::RequestsPerS, Metric::UsdPerMtok, Metric::TokPerUsd] {
+            let ends = found.get(metric).unwrap();
+            assert_eq!((ends.p10, ends.p50), (ends.p90, ends.p90), "{metric:?}");
+        }
+        assert!(found.get(Metric::E2e).is_some_and(|ends| ends.p10 < ends.p90));
+    }
 }

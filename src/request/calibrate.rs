@@ -74,7 +74,7 @@ pub enum CalibrateReport {
 
 impl CalibrateReport {
     /// The gates, where they were requested.
-    pub fn gates(&self) -> Option<&[GateResult]> {
+    pub(crate) fn gates(&self) -> Option<&[GateResult]> {
         let gates = match self {
             CalibrateReport::Latency(fit) => &fit.gates,
             CalibrateReport::Memory(fit) => &fit.gates,
@@ -84,7 +84,7 @@ impl CalibrateReport {
     }
 
     /// New profile of each runtime, as a file.
-    pub fn profiles(&self) -> &BTreeMap<String, String> {
+    pub(crate) fn profiles(&self) -> &BTreeMap<String, String> {
         match self {
             CalibrateReport::Latency(fit) => &fit.profiles,
             CalibrateReport::Memory(fit) => &fit.profiles,

@@ -243,7 +243,14 @@ class Intervals(Record):
     near: Literal['measured', 'hardware_and_runtime', 'load', 'model', 'hardware', 'vendor', 'split', 'nothing']
     ttft_ms: Quantiles
     tpot_ms: Quantiles
+    e2e_ms: Quantiles | None
     output_tok_s: Quantiles
+    output_tok_s_per_device: Quantiles | None
+    output_tok_s_per_user: Quantiles | None
+    requests_per_s: Quantiles | None
+    usd_per_mtok: Quantiles | None
+    usd_per_mtok_total: Quantiles | None
+    tok_per_usd: Quantiles | None
     source: str
 
 
