@@ -146,6 +146,8 @@ struct ErrorTable {
     header: &'static [&'static str],
     /// Columns of names; the others have numbers.
     names: usize,
+    /// Unit of the numbers that are no counts, where the text has none.
+    unit: &'static str,
     rows: Vec<Vec<String>>,
 }
 
@@ -165,7 +167,14 @@ impl ErrorTable {
         let header: Vec<String> = self.header.iter().map(|name| (*name).to_owned()).collect();
         let rule = |at: usize| if at < self.names { "---" } else { "--:" };
         let rules: Vec<&str> = (0..header.len()).map(rule).collect();
-        let rows: String = self.rows.iter().map(|row| line(row)).collect();
+        let cell =
+            |(at, cell): (usize, &String)| match at < self.names || self.header[at] == "n" || cell.is_empty()
+            {
+                true => cell.clone(),
+                false => format!("{cell}{}", self.unit),
+            };
+        let cells = |row: &Vec<String>| row.iter().enumerate().map(cell).collect::<Vec<_>>();
+        let rows: String = self.rows.iter().map(|row| line(&cells(row))).collect();
         format!("\n{}|{}|\n{rows}", line(&header), rules.join("|"))
     }
 }
@@ -216,7 +225,7 @@ fn memory_table(found: &Validation) -> ErrorTable {
         names.into_iter().chain(errors(group.memory)).collect::<Vec<_>>()
     });
     let header = &["memory per device", "n", "MdAPE", "p90", "bias", "cov. 80"];
-    ErrorTable { header, names: 1, rows: held.collect() }
+    ErrorTable { header, names: 1, unit: " %", rows: held.collect() }
 }
 
 /// Errors of runs under a rate. No intervals are known here.
@@ -228,7 +237,7 @@ fn rate_table(found: &Validation) -> ErrorTable {
         name.chain(of(group.e2e)).chain(of(group.ttft_p99)).collect::<Vec<_>>()
     });
     let header = &["under a rate", "n", "E2E", "p90", "bias", "n", "TTFT p99", "p90", "bias"];
-    ErrorTable { header, names: 1, rows: rows.collect() }
+    ErrorTable { header, names: 1, unit: " %", rows: rows.collect() }
 }
 
 /// Errors of further figures, by group. No intervals are known here.
@@ -239,7 +248,12 @@ fn figure_table(found: &Validation) -> ErrorTable {
         names.into_iter().chain(errors(Some(one.score)).into_iter().take(3)).collect::<Vec<_>>()
     };
     let rows = all(found).flat_map(|group| group.figures.iter().map(move |one| of(group, one)));
-    ErrorTable { header: &["figure", "rows", "n", "MdAPE", "p90", "bias"], names: 2, rows: rows.collect() }
+    ErrorTable {
+        header: &["figure", "rows", "n", "MdAPE", "p90", "bias"],
+        names: 2,
+        unit: " %",
+        rows: rows.collect(),
+    }
 }
 
 /// Errors of other simulators.
@@ -249,7 +263,7 @@ fn peer_table(found: &Validation) -> ErrorTable {
         names.into_iter().chain(errors(Some(one.score)).into_iter().take(3)).collect::<Vec<_>>()
     });
     let header = &["other simulator", "metric", "n", "MdAPE", "p90", "bias"];
-    ErrorTable { header, names: 2, rows: rows.collect() }
+    ErrorTable { header, names: 2, unit: " %", rows: rows.collect() }
 }
 
 /// Errors of cache hit rates, in points.
@@ -260,7 +274,7 @@ fn hit_table(found: &Validation) -> ErrorTable {
         Some(vec![shown(group).to_owned(), n, percent(score.median), percent(score.p90), percent(score.bias)])
     });
     let header = &["cache hit rate, in points", "n", "median", "p90", "bias"];
-    ErrorTable { header, names: 1, rows: rows.collect() }
+    ErrorTable { header, names: 1, unit: "", rows: rows.collect() }
 }
 
 /// The figures of rows that are few: measured, predicted, and the error.
