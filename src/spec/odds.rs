@@ -148,6 +148,9 @@ impl LatencyErrors {
             |error: f64| self.within_sum(ttft, rest, [at(error), f64::INFINITY, f64::INFINITY]) - probability;
         // A sum below this quantile of both needs one of them there, so that the first end is below; likewise above.
         let (mut low, mut high) = (-WITHIN, WITHIN);
+        if at(low) >= at(high) {
+            return at(0.0);
+        }
         let (mut below, mut above) = (over(low), over(high));
         let mut last = 0.0;
         for _ in 0..HALVINGS {
@@ -280,10 +283,13 @@ mod tests {
                 let quantile = errors.e2e(predicted, probability);
                 let limits = LatencyLimits { e2e: Some(quantile), ..LatencyLimits::default() };
                 prop_assert!((errors.all(predicted, &limits) - probability).abs() < 2e-3);
+                // Never as far out as both parts are at once.
                 let both = ttft * errors.ttft.at(error) + rest * errors.tpot.at(error);
-                prop_assert!(probability > 0.5 || quantile >= both * (1.0 - 1e-3) || low < 0.999);
-                prop_assert!(quantile > 0.0);
+                prop_assert!((quantile - both) * error <= both * 1e-3);
             }
+            let point = ErrorCurve::new([1.0; 3]);
+            let exact = LatencyErrors { ttft: point, tpot: point };
+            prop_assert_eq!(exact.e2e(predicted, 0.9), ttft + rest);
             let [near, far] = [0.1, 0.9].map(|probability| errors.e2e(predicted, probability));
             prop_assert!(near < far);
             // OSL 1: the time of a request is its TTFT.
