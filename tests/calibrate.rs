@@ -266,15 +266,18 @@ fn memory_has_a_factor_of_its_own() {
     let rest = held("weights_bytes") + held("activations_bytes") + held("buffers_bytes");
     let free = held("usable_bytes") - rest;
     let gib = f64::from(1 << 30);
-    let header = "id,model,hardware,devices,runtime,precision,mode,tp,mem_util,weights_gib_per_device,kv_gib_per_device";
+    let header = "id,model,hardware,devices,runtime,precision,mode,tp,mem_util,weights_gib_per_device,kv_gib_per_device,kv_tokens";
     let row = "r,meta-llama/Llama-3.1-8B,nvidia-h100-sxm,1,vllm,bf16,start-up,1,0.9";
     let more = 0.1 * rest;
+    let path = folder.path().join("start.csv");
+    fs::write(&path, format!("{header}\n{row},,,1000\n")).unwrap();
+    let tokens = validated(&path, None, &["tokens_of_the_kv_cache_predicted"])[0];
     let cells = [
-        (format!("{},", (held("weights_bytes") + more) / gib), "by the weights"),
-        (format!(",{}", (free - more) / gib), "by what is left"),
+        (format!("{},,", (held("weights_bytes") + more) / gib), "by the weights"),
+        (format!(",{},", (free - more) / gib), "by what is left"),
+        (format!(",,{}", tokens * (1.0 - more / free)), "by its tokens"),
     ];
     for (cells, by) in cells {
-        let path = folder.path().join("start.csv");
         fs::write(&path, format!("{header}\n{row},{cells}\n")).unwrap();
         let (_, found) = calibrated(&path, &[]);
         let one = &found["factors"][0]["correction"];

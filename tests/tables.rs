@@ -265,11 +265,13 @@ fn every_format_has_all_figures() {
         let shown = format!("{:.1}", 100.0 * one.score.mdape);
         let line = |text: &str| text.lines().any(|line| line.contains(name) && line.contains(&shown));
         assert!(line(&text) && line(&markdown), "{name}: {text}\n{markdown}");
-        let column = name.to_lowercase().replace([' ', '/'], "_");
+        let column = name.to_lowercase().replace([' ', '/'], "_").replace("e2e", "e2e_closed_loop");
         assert_eq!(cell(&format!("{column}_n")), "1");
         assert_eq!(cell(&format!("{column}_mdape")), format!("{:.4}", one.score.mdape), "{rows}");
     }
     assert_eq!(cell("tokens_of_the_kv_cache_n"), "");
+    let names: std::collections::BTreeSet<&str> = header.iter().collect();
+    assert_eq!(names.len(), header.len(), "a column of its own for each");
 }
 
 /// A rate far above what the servers answer has a line of its own, and no part in the errors of steady states.
