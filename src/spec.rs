@@ -2,6 +2,7 @@
 
 pub mod cluster;
 pub mod constant;
+pub mod correction;
 pub mod defaults;
 pub mod degree;
 pub mod deployment;

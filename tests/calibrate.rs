@@ -153,13 +153,163 @@ fn what_differs_evenly_is_found_and_carries_over() {
     assert!((again["overall"]["tpot"]["mdape"].as_f64().unwrap() - mdape(1)).abs() < 5e-3);
 }
 
+/// The answer of `calibrate` for a table in a folder, with what else is on its line.
+fn calibrated(path: &Path, more: &[&str]) -> (Option<i32>, Value) {
+    let line = [&["calibrate", path.to_str().unwrap(), "--format", "json"], more].concat();
+    let output = run(&line);
+    let text = String::from_utf8_lossy(&output.stdout);
+    let value = serde_json::from_str(&text);
+    (output.status.code(), value.unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr))))
+}
+
+/// The columns of `validate --rows`, in a home of one's own or not.
+fn validated(path: &Path, home: Option<&Path>, columns: &[&str]) -> Vec<f64> {
+    let rows = path.with_extension("rows.csv");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mantile-opt"));
+    command.args(["validate", path.to_str().unwrap(), "--rows", rows.to_str().unwrap()]);
+    let home = home.unwrap_or(Path::new(env!("CARGO_TARGET_TMPDIR")));
+    assert!(command.env("MANTILE_HOME", home).output().unwrap().status.success());
+    let mut reader = csv::Reader::from_path(rows).unwrap();
+    let header = reader.headers().unwrap().clone();
+    let row = reader.records().next().unwrap().unwrap();
+    let at = |name: &&str| header.iter().position(|column| column == *name).unwrap();
+    columns.iter().map(|name| row[at(name)].parse().unwrap()).collect()
+}
+
+const TIMES: [&str; 2] = ["ttft_ms_predicted", "tpot_ms_predicted"];
+
+/// A row, and the same row planted 1.3 times as slow as predicted.
+fn planted(folder: &Path, factor: f64) -> (PathBuf, Vec<f64>) {
+    let path = folder.join("planted.csv");
+    let row = |ttft: f64, tpot: f64| {
+        format!("r,meta-llama/Llama-3.1-8B,nvidia-h100-sxm,1,vllm,bf16,agg,1024,1024,8,1,{ttft},{tpot}")
+    };
+    fs::write(&path, format!("{HEADER}\n{}\n", row(50.0, 8.0))).unwrap();
+    let made = validated(&path, None, &TIMES);
+    fs::write(&path, format!("{HEADER}\n{}\n", row(factor * made[0], factor * made[1]))).unwrap();
+    (path, made)
+}
+
+#[test]
+fn one_row_gives_a_shrunk_factor_that_applies() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, made) = planted(folder.path(), 1.3);
+    let home = folder.path().join("home");
+    let runtimes = home.join("hardware/runtimes");
+    fs::create_dir_all(&runtimes).unwrap();
+    let profile = runtimes.join("vllm.json");
+    let (code, found) = calibrated(&path, &["--out", profile.to_str().unwrap(), "--gates"]);
+    // A row alone is predicted without a factor, which is 30 % too fast; that is no gate that is met.
+    assert_eq!(code, Some(2), "{found}");
+    let gates = found["gates"].as_array().unwrap();
+    assert_eq!(gates.len(), 2);
+    for gate in gates {
+        assert!((gate["median_error"].as_f64().unwrap() - 0.3 / 1.3).abs() < 1e-4, "{gate}");
+        assert_eq!(gate["met"], false);
+    }
+    let time = &found["factors"][0]["correction"]["time"];
+    let number = |key: &str| time[key].as_f64().unwrap();
+    let expected = 1.3_f64.powf(1.0 / 1.5);
+    assert!((number("times") / expected - 1.0).abs() < 1e-5, "{time} {expected}");
+    assert!(number("low") < expected && expected < number("high"));
+    assert_eq!((found["rows"].as_u64(), time["rows"].as_u64()), (Some(1), Some(1)));
+    let after = validated(&path, Some(&home), &TIMES);
+    for (before, after) in made.iter().zip(&after) {
+        // No kernel exceeds its roofline, and the time of the bus is no constant.
+        assert!((after / before / expected - 1.0).abs() < 0.02, "{before} {after}");
+    }
+    let width = |home| {
+        let ends = validated(&path, home, &["tpot_ms_p10", "tpot_ms_p90"]);
+        ends[1] / ends[0]
+    };
+    assert!(width(Some(home.as_path())) < width(None));
+    let mut explain = Command::new(env!("CARGO_BIN_EXE_mantile-opt"));
+    let question =
+        "explain --model Llama-3.1-8B --hardware 1xh100 --tp 1 --concurrency 8 --runtime vllm --number tpot";
+    let shown = explain
+        .args(question.split(' '))
+        .args(["--format", "csv"])
+        .env("MANTILE_HOME", &home)
+        .output()
+        .unwrap();
+    let shown = String::from_utf8_lossy(&shown.stdout);
+    assert!(shown.contains("factor(own measurements)") && shown.contains("1 measured row"), "{shown}");
+    // The factor is that of the shipped predictions, in a home that has it already too.
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mantile-opt"));
+    command.args(["calibrate", path.to_str().unwrap(), "--format", "json"]).env("MANTILE_HOME", &home);
+    assert_eq!(json(&command.output().unwrap())["factors"], found["factors"]);
+}
+
+#[test]
+fn memory_has_a_factor_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let estimated = json(&run(&[
+        "estimate",
+        "--model",
+        "Llama-3.1-8B",
+        "--hardware",
+        "1xh100",
+        "--tp",
+        "1",
+        "--runtime",
+        "vllm",
+        "--concurrency",
+        "1",
+        "--weight-format",
+        "bf16",
+        "--gpu-memory-utilization",
+        "0.9",
+        "--format",
+        "json",
+    ]));
+    let held = |key: &str| estimated["memory"][key].as_f64().unwrap();
+    let rest = held("weights_bytes") + held("activations_bytes") + held("buffers_bytes");
+    let free = held("usable_bytes") - rest;
+    let gib = f64::from(1 << 30);
+    let header = "id,model,hardware,devices,runtime,precision,mode,tp,mem_util,weights_gib_per_device,kv_gib_per_device,kv_tokens";
+    let row = "r,meta-llama/Llama-3.1-8B,nvidia-h100-sxm,1,vllm,bf16,start-up,1,0.9";
+    let more = 0.1 * rest;
+    let path = folder.path().join("start.csv");
+    fs::write(&path, format!("{header}\n{row},,,1000\n")).unwrap();
+    let tokens = validated(&path, None, &["tokens_of_the_kv_cache_predicted"])[0];
+    let cells = [
+        (format!("{},,", (held("weights_bytes") + more) / gib), "by the weights"),
+        (format!(",{},", (free - more) / gib), "by what is left"),
+        (format!(",,{}", tokens * (1.0 - more / free)), "by its tokens"),
+    ];
+    for (cells, by) in cells {
+        fs::write(&path, format!("{header}\n{row},{cells}\n")).unwrap();
+        let (_, found) = calibrated(&path, &[]);
+        let one = &found["factors"][0]["correction"];
+        let times = one["memory"]["times"].as_f64().unwrap();
+        assert!((times / 1.1_f64.powf(1.0 / 1.5) - 1.0).abs() < 1e-6, "{by}: {found}");
+        assert!(one["memory"]["low"].as_f64() < one["memory"]["high"].as_f64());
+        assert_eq!(one["time"], Value::Null);
+    }
+}
+
+#[test]
+fn gates_that_are_met_exit_with_success() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, _) = planted(folder.path(), 1.04);
+    let (code, found) = calibrated(&path, &["--gates"]);
+    assert_eq!(code, Some(0), "{found}");
+    assert!(found["gates"].as_array().unwrap().iter().all(|gate| gate["met"] == true));
+    let output = run(&["calibrate", path.to_str().unwrap(), "--gates", "--format", "csv"]);
+    let rows = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        rows.starts_with("gate,model,hardware,rows,")
+            && rows.contains("decode,up to 10 B,datacenter,1,10.0,")
+    );
+}
+
 #[test]
 fn too_little_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("one.csv");
     let row = "r,meta-llama/Llama-3.1-8B,nvidia-h100-sxm,1,vllm,bf16,agg,1024,1024,8,1,50,8";
     fs::write(&path, format!("{HEADER}\n{row}\n")).unwrap();
-    let output = run(&["calibrate", path.to_str().unwrap(), "--runtime", "vllm"]);
+    let output = run(&["calibrate", path.to_str().unwrap(), "--runtime", "vllm", "--whole"]);
     let shown = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2));
     assert!(shown.contains("found:    1 rows") && shown.contains("fix:"), "{shown}");

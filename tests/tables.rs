@@ -245,6 +245,35 @@ fn a_row_of_drafts_has_its_run_without_one() {
     assert!(found.unsupported[0].reason.contains("eagle-3"), "{:?}", found.unsupported);
 }
 
+/// Text, Markdown and rows have the same figures with the same errors.
+#[test]
+fn every_format_has_all_figures() {
+    let found = found(
+        "id,model,hardware,runtime,isl,osl,concurrency,ttft_ms,tpot_ms,itl_mean_ms,e2e_ms,prefill_tok_s,output_tok_s\n\
+         a,Llama-3.1-8B,nvidia-h100-sxm,vllm,1024,128,4,50,7,7.5,950,30000,500\n",
+    );
+    let text = mantile::report::validation::text(&found);
+    let markdown = mantile::report::validation::markdown(&found);
+    let rows = mantile::report::validation::groups_csv(&found);
+    let mut reader = csv::Reader::from_reader(rows.as_bytes());
+    let header = reader.headers().unwrap().clone();
+    let all = reader.records().next().unwrap().unwrap();
+    let cell = |name: &str| &all[header.iter().position(|column| column == name).unwrap()];
+    assert!(found.overall.figures.len() >= 4, "{:?}", found.overall.figures);
+    for one in &found.overall.figures {
+        let name = one.figure.name();
+        let shown = format!("{:.1}", 100.0 * one.score.mdape);
+        let line = |text: &str| text.lines().any(|line| line.contains(name) && line.contains(&shown));
+        assert!(line(&text) && line(&markdown), "{name}: {text}\n{markdown}");
+        let column = name.to_lowercase().replace([' ', '/'], "_").replace("e2e", "e2e_closed_loop");
+        assert_eq!(cell(&format!("{column}_n")), "1");
+        assert_eq!(cell(&format!("{column}_mdape")), format!("{:.4}", one.score.mdape), "{rows}");
+    }
+    assert_eq!(cell("tokens_of_the_kv_cache_n"), "");
+    let names: std::collections::BTreeSet<&str> = header.iter().collect();
+    assert_eq!(names.len(), header.len(), "a column of its own for each");
+}
+
 /// A rate far above what the servers answer has a line of its own, and no part in the errors of steady states.
 #[test]
 fn a_rate_above_the_capacity_is_not_in_the_errors() {

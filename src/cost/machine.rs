@@ -140,6 +140,8 @@ pub struct Machine<T> {
     pub policy: Option<StepPolicy>,
     /// Multipliers that a reading applies to the constants of the device; none are left in a machine that was read.
     pub calibration: Vec<ConstantMultipliers>,
+    /// Factor of one's own measurements on the memory except the KV cache, where there are any.
+    pub memory_correction: Option<T>,
     /// The host behind the device, where the runtime computes on it.
     pub host: Option<Box<HostMachine<T>>>,
     /// The machine as prefill workers use it, where their weight format is another.
@@ -186,6 +188,7 @@ impl Machine<Datum> {
             max_sequences: self.max_sequences.as_ref().map(|datum| read.datum(datum)),
             policy: self.policy,
             calibration: Vec::new(),
+            memory_correction: self.memory_correction.as_ref().map(|datum| read.datum(datum)),
             host: self.host.as_ref().map(|host| Box::new(host.read(read))),
             prefill: self.prefill.as_ref().map(|prefill| Box::new(prefill.read(read))),
         }

@@ -15,6 +15,7 @@ use crate::spec::constant::{
     CalibratedConstant, CalibrationFactor, CalibrationKey, ConstantFigures, ConstantKind, ConstantSection,
     calibrated_constants,
 };
+use crate::spec::correction::{CellCorrection, ShrunkFactor};
 use crate::spec::device::{Arithmetic, Device};
 use crate::spec::error::Error;
 use crate::spec::figure::{Dimension, Figure};
@@ -95,6 +96,8 @@ pub struct MachineBuilder<'a> {
     pub native: &'a NumberFormat,
     /// Properties of model and traffic that select the calibration multipliers.
     pub calibration_key: CalibrationKey,
+    /// Factors of one's own measurements of such problems, if any.
+    pub correction: Option<&'a CellCorrection>,
 }
 
 /// Planned utilisation of a prefill pool: a judgement, as queues have no largest sensible load.
@@ -182,6 +185,25 @@ impl Reserve {
 }
 
 impl MachineBuilder<'_> {
+    /// The factor of one's own measurements.
+    fn correction(&self, of: fn(&CellCorrection) -> Option<ShrunkFactor>) -> Option<Datum> {
+        let correction = self.correction?;
+        Some(Datum {
+            symbol: "factor(own measurements)".into(),
+            value: of(correction)?.times,
+            unit: COUNT,
+            source: Source { grade: Grade::Fitted, text: correction.source.clone().into() },
+        })
+    }
+
+    /// The factor of one's own measurements on a constant: counts take no time.
+    fn time_correction(&self, of: CalibratedConstant) -> Option<Datum> {
+        match of.entry().kind {
+            ConstantKind::Efficiency | ConstantKind::Time => self.correction(|one| one.time),
+            ConstantKind::Count => None,
+        }
+    }
+
     /// The multipliers of a constant, each named by its condition.
     fn multipliers(&self, of: CalibratedConstant) -> Vec<Datum> {
         let Some(fit) = &self.runtime.serving_fit else { return vec![] };
@@ -203,14 +225,19 @@ impl MachineBuilder<'_> {
         borrowed: &Option<String>,
     ) -> (Datum, Option<ConstantMultipliers>) {
         let entry = of.entry();
-        if let Some(stated) = self.cluster.device.constants.datum(of) {
-            return match entry.kind == ConstantKind::Efficiency && stated.value > 1.0 {
-                false => (stated, None),
-                true => (
-                    stated.named(format!("{}_base", entry.key)),
-                    Some(ConstantMultipliers { of, multipliers: vec![] }),
+        let correction = self.time_correction(of);
+        let calibrated = |datum: Datum, multipliers: Vec<Datum>| {
+            let above_roofline = entry.kind == ConstantKind::Efficiency && datum.value > 1.0;
+            match multipliers.is_empty() && !above_roofline {
+                true => (datum, None),
+                false => (
+                    datum.named(format!("{}_base", entry.key)),
+                    Some(ConstantMultipliers { of, multipliers }),
                 ),
-            };
+            }
+        };
+        if let Some(stated) = self.cluster.device.constants.datum(of) {
+            return calibrated(stated, correction.into_iter().collect());
         }
         let absent = || default(entry.key, 0.0, entry.kind.unit(), NOT_FITTED);
         let mut datum = figures.datum(of, entry.key.to_owned()).unwrap_or_else(absent);
@@ -218,12 +245,7 @@ impl MachineBuilder<'_> {
             let text = format!("{why}; {}", datum.source.text);
             datum.source = Source { grade: Grade::Assumed, text: text.into() };
         }
-        let multipliers = self.multipliers(of);
-        let above_roofline = entry.kind == ConstantKind::Efficiency && datum.value > 1.0;
-        if multipliers.is_empty() && !above_roofline {
-            return (datum, None);
-        }
-        (datum.named(format!("{}_base", entry.key)), Some(ConstantMultipliers { of, multipliers }))
+        calibrated(datum, self.multipliers(of).into_iter().chain(correction).collect())
     }
 
     /// Builds the machine.
@@ -273,6 +295,7 @@ impl MachineBuilder<'_> {
             policy: self.runtime.scheduler.policy.as_ref().map(StatedPolicy::rules),
             max_sequences: self.runtime.taken(device).max_sequences.map(|f| f.datum("max_sequences")),
             calibration,
+            memory_correction: self.correction(|one| one.memory),
             host: None,
             prefill: None,
         })

@@ -1,7 +1,7 @@
 //! Memory of a device: weights, KV cache, activations, buffers. Residency, not traffic.
 
 use super::indexer::key_bytes;
-use super::machine::Chip;
+use super::machine::{Chip, Machine};
 use crate::graph::cache::{Cache, StateWidth};
 use crate::quantity::count::Count;
 use crate::quantity::num::{Num, Qty};
@@ -139,15 +139,21 @@ pub fn footprint<N: Num>(
     (kv, shared): (Qty<N>, Option<SharedPages<Qty<N>>>),
     state: Option<Qty<N>>,
     activations: Qty<N>,
-    chip: &Chip<Qty<N>>,
+    machine: &Machine<Qty<N>>,
 ) -> Footprint<Qty<N>> {
+    let chip = &machine.chip;
+    let corrected = |bytes: Qty<N>| match machine.memory_correction {
+        Some(factor) => (bytes * factor).is(&CORRECTED),
+        None => bytes,
+    };
+    let [weights, activations, buffers] = [weights, activations, chip.buffers].map(corrected);
     let pages = kv * (1.0 + chip.fragmentation);
     let shared =
         shared.map(|prefix| SharedPages { bytes: prefix.bytes * (1.0 + chip.fragmentation), ..prefix });
     let kv = state.map_or(pages, |state| pages + state).is(&CACHE);
-    let total = (weights + kv + activations + chip.buffers).is(&TOTAL);
+    let total = (weights + kv + activations + buffers).is(&TOTAL);
     let usable = (chip.capacity * chip.utilization).is(&USABLE);
-    Footprint { weights, kv, state, shared, activations, buffers: chip.buffers, total, usable }
+    Footprint { weights, kv, state, shared, activations, buffers, total, usable }
 }
 
 crate::formulas! {
@@ -204,6 +210,12 @@ crate::formulas! {
         unit: BYTE,
         why: "the larger of two: activations of the token budget (stream and widest matrix, input and output), and the bytes reserved per logit for sampling",
         cite: "vLLM start-up accounting, eight measured models: activation peak is 38 to 40 B per sequence and logit",
+    }
+    CORRECTED {
+        symbol: "corrected_memory",
+        unit: BYTE,
+        why: "servers of one's own were measured to hold this many times the predicted memory, the KV cache not counted",
+        cite: "mantile-opt calibrate, from few rows",
     }
     CACHE {
         symbol: "kv_cache",

@@ -213,6 +213,19 @@ pub(super) fn missed(
     misses.collect()
 }
 
+/// p10, p50 and p90 of the bytes of a device that are in host memory: what those of its memory have beyond the part that
+/// it holds. `None` where none are, where the plan states them, or without measurements.
+pub(super) fn offloaded_quantiles(
+    held: &Footprint<Qty<f64>>,
+    spilled: Option<Qty<f64>>,
+    problem: &Problem,
+    candidate: &Candidate,
+) -> Option<[f64; 3]> {
+    let bytes = spilled.filter(|_| !matches!(candidate.offload, Offload::Host(_)))?.value();
+    let totals = problem.formats[candidate.formats].memory_interval(held)?;
+    Some(totals.map(|total| (bytes + total - held.total.value()).max(0.0)))
+}
+
 /// The report of a memory footprint.
 pub fn memory(
     held: &Footprint<Qty<f64>>,
@@ -223,7 +236,9 @@ pub fn memory(
     let formats = &problem.formats[candidate.formats];
     let chip = &formats.plain().chip;
     let hosted = matches!(candidate.offload, Offload::Host(_));
-    let interval = formats.memory_interval(held).map(|[p10, p50, p90]| Quantiles { p10, p50, p90 });
+    let quantiles = formats.memory_interval(held);
+    let interval = quantiles.map(|[p10, p50, p90]| Quantiles { p10, p50, p90 });
+    let offloaded = offloaded_quantiles(held, spilled, problem, candidate);
     MemoryReport {
         weights_bytes: held.weights.value(),
         kv_cache_bytes: held.kv.value(),
@@ -235,6 +250,7 @@ pub fn memory(
         capacity_bytes: chip.capacity.value(),
         utilization: chip.utilization.value(),
         offloaded_bytes: spilled.filter(|_| !hosted).map_or(0.0, Qty::value),
+        offloaded_interval: offloaded.map(|[p10, p50, p90]| Quantiles { p10, p50, p90 }),
         host_bytes: spilled.filter(|_| hosted).map_or(0.0, Qty::value),
         least_host_bytes: host_memory_for(held_on_node(problem, candidate, spilled.map_or(0.0, Qty::value))),
     }

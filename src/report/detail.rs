@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::answer::memory;
+use super::answer::{memory, offloaded_quantiles};
 use super::breakdown::{Breakdown, Class, OperatorLine, shown};
 use super::constraint::{Constraint, constraints};
 use super::prefill_flops::prefill_flops;
 use super::reporter::Reporter;
-use super::result::MemoryReport;
+use super::result::{Intervals, MemoryReport, Quantiles};
 use crate::plan::parallel::Phase;
 use crate::quantity::datum::Grade;
 use crate::quantity::ledger::Leaf;
@@ -42,6 +42,9 @@ pub struct DeploymentDetail {
     /// Input tokens per second of one replica or prefill worker at its load, less those in the prefix cache; null if it
     /// cannot run.
     pub prefill_tok_s: Option<f64>,
+    /// Its interval: that of the requests. Absent without measurements to derive it from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefill_interval: Option<Quantiles>,
     /// FLOPs of the prefill of one prompt by the unsharded model: causal attention, LM head for the last token.
     pub prefill_flops: f64,
     /// The same in the convention of older tools: matrix products, attention in which every query sees every key, and
@@ -50,6 +53,10 @@ pub struct DeploymentDetail {
     /// Peak memory of the deployment on one host, bytes: weights and KV cache that devices do not hold, for each device of
     /// the host as much as for the one with most.
     pub host_memory_peak_bytes: f64,
+    /// Its interval: what that of the memory has beyond the devices. Absent where the part in host memory is stated by the
+    /// plan, which is exact, or where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_memory_interval: Option<Quantiles>,
     /// Number of input data of the metrics, by grade.
     pub evidence: BTreeMap<Grade, u64>,
 }
@@ -197,11 +204,15 @@ pub fn detail(reporter: &Reporter, candidate: &Candidate, leaves: &[Leaf]) -> De
         phases.into_iter().map(|phase| phase_time(problem, candidate, &breakdown, phase)).collect();
     let mut evidence = BTreeMap::new();
     leaves.iter().for_each(|leaf| *evidence.entry(leaf.grade).or_default() += 1);
+    let prompts = input_rate(problem, candidate, evaluation.metrics.requests_per_s);
+    let at_rate = matches!(problem.traffic, Traffic::Rate(_));
+    let errors = candidate.interval(problem).map(|interval| Intervals::of_rates(interval, at_rate));
     DeploymentDetail {
         constraints: constraints(reporter, candidate, &phases),
         percentiles: latencies(problem, candidate, &instances),
         phases,
-        prefill_tok_s: Some(input_rate(problem, candidate, evaluation.metrics.requests_per_s)),
+        prefill_tok_s: Some(prompts),
+        prefill_interval: errors.map(|ends| Quantiles::around(prompts, ends)),
         evidence,
         ..held(reporter, candidate, &instances, &evaluation)
     }
@@ -226,6 +237,7 @@ fn held(
     let problem = reporter.problem();
     let pools = candidate.pools.iter().zip(reporter.held(candidate, instances, evaluation));
     let prompt = prefill_flops(problem);
+    let away = offloaded_quantiles(&evaluation.memory, evaluation.spilled, problem, candidate);
     DeploymentDetail {
         pools: pools
             .map(|(pool, held)| PoolMemory {
@@ -238,9 +250,14 @@ fn held(
         percentiles: vec![],
         phases: vec![],
         prefill_tok_s: None,
+        prefill_interval: None,
         prefill_flops: prompt.flops,
         prefill_flops_noncausal_without_head: prompt.noncausal_without_head,
         host_memory_peak_bytes: held_on_node(problem, candidate, evaluation.spilled.map_or(0.0, Qty::value)),
+        host_memory_interval: away.map(|[p10, p50, p90]| {
+            let [p10, p50, p90] = [p10, p50, p90].map(|bytes| held_on_node(problem, candidate, bytes));
+            Quantiles { p10, p50, p90 }
+        }),
         evidence: BTreeMap::new(),
     }
 }

@@ -26,6 +26,7 @@ use crate::spec::front_points::FrontPoints;
 use crate::spec::metric_table::metric_table;
 use crate::spec::nearness::{Interval, Nearness};
 use crate::spec::objective::Metric;
+use crate::spec::odds::{LatencyErrors, PointLatencies};
 use crate::spec::scenario::Scenario;
 
 /// The result of an optimization.
@@ -242,10 +243,14 @@ pub struct Quantiles {
     pub p90: f64,
 }
 
-/// A metric with an interval, and the function that reads it.
-pub type IntervalColumn = (Metric, fn(&Intervals) -> Quantiles);
+/// A metric with an interval, and the function that reads it; `None` where the metric is unknown.
+pub type IntervalColumn = (Metric, fn(&Intervals) -> Option<Quantiles>);
 
 /// Prediction intervals of the metrics.
+///
+/// All follow from the measured errors of TTFT, TPOT and the output rate. Power has none, and so neither have the energy
+/// of a token and what it adds to the cost of an hour: no row of the calibration states one. The memory of a device has
+/// its own; the longest context follows from it. Devices are exact, and `price_bounds` has the ends of the prices.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Intervals {
     /// Similarity of the deployment to the measured ones.
@@ -254,51 +259,103 @@ pub struct Intervals {
     pub ttft_ms: Quantiles,
     /// Time per output token after the first.
     pub tpot_ms: Quantiles,
-    /// Output tokens per second of the deployment.
+    /// Time of a request: TTFT and the time after it, whose errors are independent, as the odds of SLOs have them.
+    #[serde(default)]
+    pub e2e_ms: Option<Quantiles>,
+    /// Output tokens per second of the deployment; exact at a request rate.
     pub output_tok_s: Quantiles,
+    /// The same per device.
+    #[serde(default)]
+    pub output_tok_s_per_device: Option<Quantiles>,
+    /// Output tokens per second of one user: 1 / TPOT.
+    #[serde(default)]
+    pub output_tok_s_per_user: Option<Quantiles>,
+    /// Requests per second; exact at a request rate.
+    #[serde(default)]
+    pub requests_per_s: Option<Quantiles>,
+    /// USD per million output tokens: the cost of an hour over the output rate.
+    #[serde(default)]
+    pub usd_per_mtok: Option<Quantiles>,
+    /// The same per million tokens of prompt and output.
+    #[serde(default)]
+    pub usd_per_mtok_total: Option<Quantiles>,
+    /// Output tokens per USD.
+    #[serde(default)]
+    pub tok_per_usd: Option<Quantiles>,
     /// Source of the intervals.
     pub source: String,
 }
 
+impl Quantiles {
+    /// In other units.
+    pub(crate) fn map(self, of: impl Fn(f64) -> f64) -> Quantiles {
+        Quantiles { p10: of(self.p10), p50: of(self.p50), p90: of(self.p90) }
+    }
+
+    /// Those of a value whose measured / predicted has these.
+    pub(super) fn around(value: f64, ends: [f64; 3]) -> Quantiles {
+        let [p10, p50, p90] = ends.map(|end| value * end);
+        Quantiles { p10, p50, p90 }
+    }
+
+    /// Those of a value that is inverse to one whose measured / predicted has these.
+    fn inverse(value: f64, [low, middle, high]: [f64; 3]) -> Quantiles {
+        Quantiles::around(value, [1.0 / high, 1.0 / middle, 1.0 / low])
+    }
+}
+
 impl Intervals {
     /// The metrics that have an interval, each with the function that reads it.
-    pub const COLUMNS: [IntervalColumn; 3] = [
-        (Metric::Ttft, |intervals| intervals.ttft_ms),
-        (Metric::Tpot, |intervals| intervals.tpot_ms),
-        (Metric::OutputTokS, |intervals| intervals.output_tok_s),
+    pub const COLUMNS: [IntervalColumn; 10] = [
+        (Metric::Ttft, |intervals| Some(intervals.ttft_ms)),
+        (Metric::Tpot, |intervals| Some(intervals.tpot_ms)),
+        (Metric::E2e, |intervals| intervals.e2e_ms),
+        (Metric::OutputTokS, |intervals| Some(intervals.output_tok_s)),
+        (Metric::OutputTokSPerDevice, |intervals| intervals.output_tok_s_per_device),
+        (Metric::OutputTokSPerUser, |intervals| intervals.output_tok_s_per_user),
+        (Metric::RequestsPerS, |intervals| intervals.requests_per_s),
+        (Metric::UsdPerMtok, |intervals| intervals.usd_per_mtok),
+        (Metric::UsdPerMtokTotal, |intervals| intervals.usd_per_mtok_total),
+        (Metric::TokPerUsd, |intervals| intervals.tok_per_usd),
     ];
 
     /// The function that reads the interval of a metric, if it has one.
-    pub fn reader(metric: Metric) -> Option<fn(&Intervals) -> Quantiles> {
+    pub fn reader(metric: Metric) -> Option<fn(&Intervals) -> Option<Quantiles>> {
         Intervals::COLUMNS.into_iter().find(|(of, _)| *of == metric).map(|(_, read)| read)
     }
 
     /// The interval of a metric.
     pub fn get(&self, metric: Metric) -> Option<Quantiles> {
-        Intervals::reader(metric).map(|read| read(self))
+        Intervals::reader(metric).and_then(|read| read(self))
+    }
+
+    /// Quantiles of measured / predicted rates of requests and tokens: they are exact at a given rate.
+    pub(super) fn of_rates(interval: &Interval, at_rate: bool) -> [f64; 3] {
+        if at_rate { [1.0; 3] } else { interval.throughput }
     }
 
     /// The intervals around `figures`; output at a given rate is exact.
     pub fn of(interval: &Interval, figures: &MetricsReport, at_rate: bool) -> Intervals {
-        let around = |value: f64, ends: [f64; 3]| {
-            let [p10, p50, p90] = ends.map(|end| value * end);
-            Quantiles { p10, p50, p90 }
-        };
-        let output = if at_rate { [1.0; 3] } else { interval.throughput };
+        let output = Intervals::of_rates(interval, at_rate);
+        let errors = LatencyErrors::of(interval);
+        let predicted = PointLatencies { ttft: figures.ttft_ms, tpot: figures.tpot_ms, e2e: figures.e2e_ms };
+        let whole = |probability| errors.e2e(predicted, probability);
+        let rate = |value| Some(Quantiles::around(value, output));
+        let cost = |value: Option<f64>| value.map(|value| Quantiles::inverse(value, output));
         Intervals {
             near: interval.near,
-            ttft_ms: around(figures.ttft_ms, interval.ttft),
-            tpot_ms: around(figures.tpot_ms, interval.tpot),
-            output_tok_s: around(figures.output_tok_s, output),
+            ttft_ms: Quantiles::around(figures.ttft_ms, interval.ttft),
+            tpot_ms: Quantiles::around(figures.tpot_ms, interval.tpot),
+            e2e_ms: Some(Quantiles { p10: whole(0.1), p50: whole(0.5), p90: whole(0.9) }),
+            output_tok_s: Quantiles::around(figures.output_tok_s, output),
+            output_tok_s_per_device: rate(figures.output_tok_s_per_device),
+            output_tok_s_per_user: Some(Quantiles::inverse(figures.output_tok_s_per_user, interval.tpot)),
+            requests_per_s: rate(figures.requests_per_s),
+            usd_per_mtok: cost(figures.usd_per_mtok),
+            usd_per_mtok_total: cost(figures.usd_per_mtok_total),
+            tok_per_usd: figures.tok_per_usd.and_then(rate),
             source: interval.source.clone(),
         }
-    }
-
-    /// That of the time of a request: TTFT and the time after it at the same quantile, as SLOs at p90 take it.
-    pub fn e2e_ms(&self, figures: &MetricsReport) -> Quantiles {
-        let later = (figures.e2e_ms - figures.ttft_ms) / figures.tpot_ms;
-        let at = |of: fn(&Quantiles) -> f64| of(&self.ttft_ms) + later * of(&self.tpot_ms);
-        Quantiles { p10: at(|q| q.p10), p50: at(|q| q.p50), p90: at(|q| q.p90) }
     }
 }
 
@@ -354,6 +411,9 @@ pub struct MemoryReport {
     pub utilization: f64,
     /// Part in host memory, per device.
     pub offloaded_bytes: f64,
+    /// Its interval: what the interval of the total has beyond the part on the device. Absent where none is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offloaded_interval: Option<Quantiles>,
     /// Weights and KV cache in host memory that its processor computes with; not in the total.
     #[serde(default, skip_serializing_if = "super::number::is_zero")]
     pub host_bytes: f64,
@@ -482,4 +542,75 @@ pub struct LowerFormat {
     pub then: Option<f64>,
     /// Published quality.
     pub quality: Option<crate::spec::format::Quality>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIGURES: MetricsReport = MetricsReport {
+        ttft_ms: 200.0,
+        tpot_ms: 20.0,
+        e2e_ms: 2_200.0,
+        output_tok_s: 1_000.0,
+        output_tok_s_per_device: 250.0,
+        output_tok_s_per_user: 50.0,
+        requests_per_s: 10.0,
+        usd_per_hour: Some(8.0),
+        usd_per_mtok: Some(2.0),
+        usd_per_mtok_total: None,
+        usd_per_day: None,
+        usd_per_month: None,
+        tok_per_usd: Some(450_000.0),
+        watts: Some(900.0),
+        facility_watts: None,
+        tok_per_joule: Some(1.0),
+        max_context_tokens: 9_000.0,
+    };
+
+    fn intervals(at_rate: bool) -> Intervals {
+        let interval = Interval {
+            near: Nearness::Model,
+            ttft: [0.5, 1.0, 2.0],
+            tpot: [0.8, 1.0, 1.25],
+            throughput: [0.9, 1.0, 1.2],
+            source: String::new(),
+        };
+        Intervals::of(&interval, &FIGURES, at_rate)
+    }
+
+    #[test]
+    fn one_law_makes_every_interval() {
+        let found = intervals(false);
+        let ends = |metric| found.get(metric).map(|ends| [ends.p10, ends.p90]);
+        let near = |metric, expected: [f64; 2]| {
+            let ends: [f64; 2] = ends(metric).unwrap();
+            assert!(
+                ends.iter().zip(expected).all(|(a, b)| (a / b - 1.0).abs() < 1e-12),
+                "{metric:?} {ends:?}"
+            );
+        };
+        near(Metric::OutputTokSPerDevice, [225.0, 300.0]);
+        near(Metric::OutputTokSPerUser, [40.0, 62.5]);
+        near(Metric::RequestsPerS, [9.0, 12.0]);
+        near(Metric::UsdPerMtok, [2.0 / 1.2, 2.0 / 0.9]);
+        near(Metric::TokPerUsd, [405_000.0, 540_000.0]);
+        for metric in [Metric::UsdPerMtokTotal, Metric::UsdPerHour, Metric::Watts, Metric::TokPerJoule] {
+            assert_eq!(found.get(metric), None);
+        }
+        // Independent errors: wider than that of either part alone, narrower than both at once.
+        let [low, high] = ends(Metric::E2e).unwrap();
+        assert!(low > 0.5 * 200.0 + 0.8 * 2_000.0 && low < 200.0 + 0.85 * 2_000.0, "{low}");
+        assert!(high < 2.0 * 200.0 + 1.25 * 2_000.0 && high > 200.0 + 1.25 * 2_000.0, "{high}");
+    }
+
+    #[test]
+    fn rates_that_are_given_have_no_error() {
+        let found = intervals(true);
+        for metric in [Metric::OutputTokS, Metric::RequestsPerS, Metric::UsdPerMtok, Metric::TokPerUsd] {
+            let ends = found.get(metric).unwrap();
+            assert_eq!((ends.p10, ends.p50), (ends.p90, ends.p90), "{metric:?}");
+        }
+        assert!(found.get(Metric::E2e).is_some_and(|ends| ends.p10 < ends.p90));
+    }
 }

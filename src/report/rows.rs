@@ -83,7 +83,7 @@ pub(super) fn metric_cells(metrics: Option<&MetricsReport>, intervals: Option<&I
     let cells = |(metric, value): &MetricColumn| {
         let value = number(metrics.and_then(value));
         let ends = Intervals::reader(*metric).map(|read| {
-            let known = intervals.map(read);
+            let known = intervals.and_then(read);
             [number(known.map(|known| known.p10)), number(known.map(|known| known.p90))]
         });
         std::iter::once(value).chain(ends.into_iter().flatten())

@@ -5,13 +5,16 @@ use super::table::table;
 use crate::quantity::unit::GIB;
 use crate::validate::decision::Decision;
 use crate::validate::figures::RunFigure;
-use crate::validate::score::Score;
+use crate::validate::score::{PointScore, Score};
 use crate::validate::summary::{
     ComparedFigure, DroppedRow, FigureOfRow, FigureScore, ReplayedRow, RowGroup, ScoredRow, Validation,
 };
 
 /// The scores of a figure, in the order of their columns.
 const SCORES: [&str; 8] = ["n", "mdape", "mape", "p90", "bias", "within_10", "within_25", "coverage_80"];
+
+/// The scores of a hit rate, in points.
+const POINTS: [&str; 4] = ["n", "median", "p90", "bias"];
 
 /// The groups as rows, all rows first.
 pub fn groups_csv(found: &Validation) -> String {
@@ -22,6 +25,10 @@ pub fn groups_csv(found: &Validation) -> String {
         ["tpot", "ttft"].map(scores).concat(),
         owned(&["slo_met", "regret", "slo_met_p90", "regret_p90"]),
         ["memory", "e2e", "ttft_p99"].map(scores).concat(),
+        RunFigure::EACH
+            .map(|figure| SCORES.map(|score| format!("{}_{score}", group_column(figure))))
+            .concat(),
+        POINTS.map(|score| format!("hit_rate_{score}")).to_vec(),
     ];
     sheet::csv(header.concat().iter().map(String::as_str), group_rows(found))
 }
@@ -41,6 +48,11 @@ pub fn rows_csv(rows: &[ScoredRow]) -> String {
 fn column(figure: RunFigure, of: &str) -> String {
     let name = figure.name().to_lowercase().replace([' ', '/'], "_");
     format!("{name}{of}")
+}
+
+/// The start of a figure's columns in the rows of groups, where E2E alone is that of runs under a rate.
+fn group_column(figure: RunFigure) -> String {
+    column(figure, if figure == RunFigure::E2e { "_closed_loop" } else { "" })
 }
 
 fn row_cells(row: &ScoredRow) -> Vec<String> {
@@ -95,6 +107,10 @@ fn group_rows(found: &Validation) -> Vec<Vec<String>> {
             );
         }
         cells.extend([group.memory, group.e2e, group.ttft_p99].into_iter().flat_map(scored));
+        let further = |figure| group.figures.iter().find(|one| one.figure == figure).map(|one| one.score);
+        cells.extend(RunFigure::EACH.map(further).into_iter().flat_map(scored));
+        let points = |s: PointScore| [s.n.to_string(), number(s.median), number(s.p90), number(s.bias)];
+        cells.extend(group.hit_rate.map(points).unwrap_or_default());
         cells
     };
     all(found).map(of).collect()
@@ -127,17 +143,47 @@ pub fn markdown(found: &Validation) -> String {
         let both: Vec<String> = tpot.into_iter().chain(cells(group.ttft, group.ttft_mean_of_cells)).collect();
         text.push_str(&format!("| {} | {} | {} |\n", shown(group), group.unsupported, both.join(" | ")));
     }
-    if all(found).any(is_under_a_rate) {
-        text.push_str("\n| under a rate | E2E: n | MdAPE | bias | TTFT p99: n | MdAPE | bias |\n|---|--:|--:|--:|--:|--:|--:|\n");
-        for group in all(found).filter(|group| is_under_a_rate(group)) {
-            let [e2e, tail] = [group.e2e, group.ttft_p99].map(|score| {
-                let [n, mdape, _, bias, _] = cells(score, None);
-                [n, mdape, bias].join(" | ")
-            });
-            text.push_str(&format!("| {} | {e2e} | {tail} |\n", shown(group)));
+    let sections =
+        [memory_table(found), rate_table(found), figure_table(found), hit_table(found), peer_table(found)];
+    text + &sections.iter().map(ErrorTable::markdown).collect::<String>()
+}
+
+/// A table below the first, in every format for people.
+struct ErrorTable {
+    header: &'static [&'static str],
+    /// Columns of names; the others have numbers.
+    names: usize,
+    /// Unit of the numbers that are no counts, where the text has none.
+    unit: &'static str,
+    rows: Vec<Vec<String>>,
+}
+
+impl ErrorTable {
+    fn text(&self) -> String {
+        match self.rows.is_empty() {
+            true => String::new(),
+            false => format!("\n{}", table(self.header, &self.rows)),
         }
     }
-    text
+
+    fn markdown(&self) -> String {
+        if self.rows.is_empty() {
+            return String::new();
+        }
+        let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
+        let header: Vec<String> = self.header.iter().map(|name| (*name).to_owned()).collect();
+        let rule = |at: usize| if at < self.names { "---" } else { "--:" };
+        let rules: Vec<&str> = (0..header.len()).map(rule).collect();
+        let cell =
+            |(at, cell): (usize, &String)| match at < self.names || self.header[at] == "n" || cell.is_empty()
+            {
+                true => cell.clone(),
+                false => format!("{cell}{}", self.unit),
+            };
+        let cells = |row: &Vec<String>| row.iter().enumerate().map(cell).collect::<Vec<_>>();
+        let rows: String = self.rows.iter().map(|row| line(&cells(row))).collect();
+        format!("\n{}|{}|\n{rows}", line(&header), rules.join("|"))
+    }
 }
 
 /// Whether a group has runs under a rate.
@@ -167,78 +213,75 @@ pub fn text(found: &Validation) -> String {
         .collect();
     let mut text = String::from("MdAPE, p90 APE, median bias and coverage of the 80 % interval, in %\n\n");
     text.push_str(&table(&HEADER, &rows));
-    if found.overall.memory.is_some() {
-        let held = all(found).filter(|group| group.memory.is_some()).map(|group| {
-            let n = group.memory.map(|score| score.n.to_string()).unwrap_or_default();
-            [shown(group).to_owned(), n].into_iter().chain(errors(group.memory)).collect::<Vec<_>>()
-        });
-        text.push('\n');
-        let header = ["memory per device", "n", "MdAPE", "p90", "bias", "cov. 80"];
-        text.push_str(&table(&header, held));
-    }
-    if all(found).any(is_under_a_rate) {
-        let rows = all(found).filter(|group| is_under_a_rate(group)).map(|group| {
-            let of = |score: Option<Score>| {
-                let n = score.map(|score| score.n.to_string()).unwrap_or_default();
-                // No intervals are known here.
-                std::iter::once(n).chain(errors(score).into_iter().take(3))
-            };
-            let name = std::iter::once(shown(group).to_owned());
-            name.chain(of(group.e2e)).chain(of(group.ttft_p99)).collect::<Vec<_>>()
-        });
-        text.push('\n');
-        let header = ["under a rate", "n", "E2E", "p90", "bias", "n", "TTFT p99", "p90", "bias"];
-        text.push_str(&table(&header, rows));
-    }
-    text + &figures(found)
-        + &hit_rates(found)
+    let sections = [memory_table(found), rate_table(found), figure_table(found), hit_table(found)];
+    text + &sections.iter().map(ErrorTable::text).collect::<String>()
         + &one_by_one(found)
-        + &peers(found)
+        + &peer_table(found).text()
         + &choices(found)
         + &skipped(found)
 }
 
-/// Errors of further figures, by group.
-fn figures(found: &Validation) -> String {
+fn count(score: Option<Score>) -> String {
+    score.map(|score| score.n.to_string()).unwrap_or_default()
+}
+
+/// Errors of memory.
+fn memory_table(found: &Validation) -> ErrorTable {
+    let held = all(found).filter(|group| group.memory.is_some()).map(|group| {
+        let names = [shown(group).to_owned(), count(group.memory)];
+        names.into_iter().chain(errors(group.memory)).collect::<Vec<_>>()
+    });
+    let header = &["memory per device", "n", "MdAPE", "p90", "bias", "cov. 80"];
+    ErrorTable { header, names: 1, unit: " %", rows: held.collect() }
+}
+
+/// Errors of runs under a rate. No intervals are known here.
+fn rate_table(found: &Validation) -> ErrorTable {
+    let rows = all(found).filter(|group| is_under_a_rate(group)).map(|group| {
+        let of =
+            |score: Option<Score>| std::iter::once(count(score)).chain(errors(score).into_iter().take(3));
+        let name = std::iter::once(shown(group).to_owned());
+        name.chain(of(group.e2e)).chain(of(group.ttft_p99)).collect::<Vec<_>>()
+    });
+    let header = &["under a rate", "n", "E2E", "p90", "bias", "n", "TTFT p99", "p90", "bias"];
+    ErrorTable { header, names: 1, unit: " %", rows: rows.collect() }
+}
+
+/// Errors of further figures, by group. No intervals are known here.
+fn figure_table(found: &Validation) -> ErrorTable {
     let of = |group: &RowGroup, one: &FigureScore| {
         let n = one.score.n.to_string();
         let names = [one.figure.name().to_owned(), shown(group).to_owned(), n];
-        // No intervals are known here.
         names.into_iter().chain(errors(Some(one.score)).into_iter().take(3)).collect::<Vec<_>>()
     };
-    let rows: Vec<_> =
-        all(found).flat_map(|group| group.figures.iter().map(move |one| of(group, one))).collect();
-    if rows.is_empty() {
-        return String::new();
+    let rows = all(found).flat_map(|group| group.figures.iter().map(move |one| of(group, one)));
+    ErrorTable {
+        header: &["figure", "rows", "n", "MdAPE", "p90", "bias"],
+        names: 2,
+        unit: " %",
+        rows: rows.collect(),
     }
-    format!("\n{}", table(&["figure", "rows", "n", "MdAPE", "p90", "bias"], rows))
 }
 
 /// Errors of other simulators.
-fn peers(found: &Validation) -> String {
+fn peer_table(found: &Validation) -> ErrorTable {
     let rows = found.peers.iter().map(|one| {
         let names = [one.simulator.clone(), one.metric.clone(), one.score.n.to_string()];
         names.into_iter().chain(errors(Some(one.score)).into_iter().take(3)).collect::<Vec<_>>()
     });
-    let rows: Vec<_> = rows.collect();
-    if rows.is_empty() {
-        return String::new();
-    }
-    format!("\n{}", table(&["other simulator", "metric", "n", "MdAPE", "p90", "bias"], rows))
+    let header = &["other simulator", "metric", "n", "MdAPE", "p90", "bias"];
+    ErrorTable { header, names: 2, unit: " %", rows: rows.collect() }
 }
 
 /// Errors of cache hit rates, in points.
-fn hit_rates(found: &Validation) -> String {
+fn hit_table(found: &Validation) -> ErrorTable {
     let rows = all(found).filter_map(|group| {
         let score = group.hit_rate?;
         let n = score.n.to_string();
         Some(vec![shown(group).to_owned(), n, percent(score.median), percent(score.p90), percent(score.bias)])
     });
-    let rows: Vec<_> = rows.collect();
-    if rows.is_empty() {
-        return String::new();
-    }
-    format!("\n{}", table(&["cache hit rate, in points", "n", "median", "p90", "bias"], rows))
+    let header = &["cache hit rate, in points", "n", "median", "p90", "bias"];
+    ErrorTable { header, names: 1, unit: "", rows: rows.collect() }
 }
 
 /// The figures of rows that are few: measured, predicted, and the error.

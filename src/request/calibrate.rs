@@ -2,7 +2,9 @@
 
 pub mod beyond_kernels;
 mod closed_loop;
+pub mod corrections;
 mod errors;
+pub mod gates;
 mod left_out;
 pub mod memory_ratios;
 
@@ -34,9 +36,12 @@ use crate::store::catalog::Catalog;
 use crate::store::kind::CatalogKind;
 use crate::store::prediction_intervals::model_key;
 use crate::validate::measured::MeasuredRow;
+use crate::validate::run_kind::RunKind;
 use beyond_kernels::beyond_kernels;
 use closed_loop::closed_loop;
+use corrections::{CorrectionFit, corrections};
 use errors::{Errors, each, errors, medians};
+use gates::{Gate, GatePair, GateResult, SizeClass, gate_results};
 use left_out::{HoldoutPredictions, intervals, left_out as tell, picture, rows};
 use memory_ratios::{MemoryRatios, memory_ratios};
 
@@ -51,6 +56,8 @@ pub struct CalibrateRequest {
     pub runtime: Vec<String>,
     /// Fits all runtimes of the tables jointly, starting from kernel microbenchmarks only, intervals included.
     pub whole: bool,
+    /// Reports whether the median errors of the rows, each predicted without it, are within the stated ones.
+    pub gates: bool,
 }
 
 /// A report of `calibrate`.
@@ -61,6 +68,29 @@ pub enum CalibrateReport {
     Latency(Box<LatencyFit>),
     /// Of memory.
     Memory(MemoryFit),
+    /// Factors from rows that are too few for constants.
+    Corrections(Box<CorrectionFit>),
+}
+
+impl CalibrateReport {
+    /// The gates, where they were requested.
+    pub(crate) fn gates(&self) -> Option<&[GateResult]> {
+        let gates = match self {
+            CalibrateReport::Latency(fit) => &fit.gates,
+            CalibrateReport::Memory(fit) => &fit.gates,
+            CalibrateReport::Corrections(fit) => &fit.gates,
+        };
+        gates.as_deref()
+    }
+
+    /// New profile of each runtime, as a file.
+    pub(crate) fn profiles(&self) -> &BTreeMap<String, String> {
+        match self {
+            CalibrateReport::Latency(fit) => &fit.profiles,
+            CalibrateReport::Memory(fit) => &fit.profiles,
+            CalibrateReport::Corrections(fit) => &fit.profiles,
+        }
+    }
 }
 
 /// Constants fitted to latencies.
@@ -84,6 +114,9 @@ pub struct LatencyFit {
     pub constants_undetermined: Vec<String>,
     /// Errors before and after the fit, and of held-out rows.
     pub errors: Vec<LeftOut>,
+    /// Whether the predictions of each row, by a fit without its fifth, are as good as stated; null unless requested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gates: Option<Vec<GateResult>>,
     /// New profile of each runtime, as a file.
     #[serde(skip)]
     pub profiles: BTreeMap<String, String>,
@@ -100,6 +133,9 @@ pub struct LatencyFit {
 pub struct MemoryFit {
     /// Measured / predicted memory except the KV cache, by runtime.
     pub memory: BTreeMap<String, MemoryRatios>,
+    /// Whether the predictions of the rows are as good as stated; null unless requested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gates: Option<Vec<GateResult>>,
     /// New profile of each runtime, as a file.
     #[serde(skip)]
     pub profiles: BTreeMap<String, String>,
@@ -116,18 +152,27 @@ pub fn calibrate(
     request: &CalibrateRequest,
     _: &RequestControl,
 ) -> Result<CalibrateReport, Error> {
-    let measured = request.measured()?;
+    let rows = request.rows()?;
+    let measured: Vec<MeasuredRow> = rows.iter().filter(|row| row.is_for_fits()).cloned().collect();
+    let few =
+        || corrections(catalog, &rows, request.gates).map(|fit| CalibrateReport::Corrections(Box::new(fit)));
     let timed = |row: &MeasuredRow| row.outcome.ttft_ms.is_some() || row.outcome.tpot_ms.is_some();
     if !measured.iter().any(timed) && measured.iter().any(|row| row.outcome.memory_bytes.is_some()) {
-        return Ok(CalibrateReport::Memory(memory(catalog, &measured)?));
+        return memory(catalog, &measured, request.gates)?
+            .map_or_else(few, |fit| Ok(CalibrateReport::Memory(fit)));
     }
-    Ok(CalibrateReport::Latency(Box::new(request.latency(catalog, &measured)?)))
+    let mut samples = request.samples(catalog, &measured);
+    samples.fitted.par_iter_mut().for_each(|sample| sample.simulate(&UNCHANGED));
+    if !request.whole && samples.are_few(catalog)? {
+        return few();
+    }
+    Ok(CalibrateReport::Latency(Box::new(request.latency(catalog, samples)?)))
 }
 
 impl CalibrateRequest {
-    fn latency(&self, catalog: &Catalog, measured: &[MeasuredRow]) -> Result<LatencyFit, Error> {
-        let Samples { split, fitted: mut found, beyond_kernels } = self.samples(catalog, measured);
-        found.par_iter_mut().for_each(|sample| sample.simulate(&UNCHANGED));
+    /// Constants from samples that were simulated.
+    fn latency(&self, catalog: &Catalog, samples: Samples) -> Result<LatencyFit, Error> {
+        let Samples { split, fitted: mut found, beyond_kernels } = samples;
         let runtimes = distinct(&found.iter().collect::<Vec<_>>(), |sample| &sample.runtime);
         self.one_fitted_runtime(catalog, &runtimes)?;
         let (order, undetermined) = determined_constants(&found.iter().collect::<Vec<_>>())?;
@@ -160,7 +205,9 @@ impl CalibrateRequest {
             profiles.insert(name.clone(), profile);
         }
         let FittedRows { rows: Rows { samples, holdouts }, fit, order, .. } = &fitted;
+        let gates = self.gates.then(|| gates_of(samples, holdouts, fit));
         Ok(LatencyFit {
+            gates,
             rows: fitted.fitted,
             beyond_kernels,
             unknowns: fit.joined().unknowns.len(),
@@ -195,12 +242,13 @@ impl CalibrateRequest {
 
     /// Rows of the selected runtimes, without rows flagged doubtful, and without those of sessions and published points:
     /// validation alone sees these.
-    fn measured(&self) -> Result<Vec<MeasuredRow>, Error> {
+    fn rows(&self) -> Result<Vec<MeasuredRow>, Error> {
         let mut rows = all_rows(&self.tables)?;
         let wanted: Vec<String> = self.runtime.iter().map(|name| runtime(name)).collect();
         rows.retain(|row| {
             let selected = wanted.is_empty() || wanted.contains(&runtime(&row.runtime));
-            row.warning.is_empty() && selected && row.is_for_fits()
+            let is_sure = row.warning.is_empty() && row.unknown_cache.is_none() && row.speculative.is_none();
+            selected && is_sure && !row.is_replayed() && !matches!(row.kind, RunKind::Home(_))
         });
         Ok(rows)
     }
@@ -208,7 +256,7 @@ impl CalibrateRequest {
     fn samples(&self, catalog: &Catalog, rows: &[MeasuredRow]) -> Samples {
         let of_kernels = ready(catalog, rows, ProfileFit::KernelsOnly);
         let beyond = beyond_kernels(rows, &of_kernels);
-        let ready = if self.whole { of_kernels } else { ready(catalog, rows, ProfileFit::Shipped) };
+        let ready = if self.whole { of_kernels } else { ready(catalog, rows, ProfileFit::Uncorrected) };
         let left_out = rows.iter().zip(&beyond).filter(|(_, beyond)| **beyond);
         let beyond_kernels = left_out.map(|(row, _)| row.id.clone()).collect();
         let possible = rows.iter().zip(ready).zip(beyond).filter(|(_, beyond)| !beyond);
@@ -244,6 +292,43 @@ struct Samples {
     fitted: Vec<CalibrationSample>,
     /// Ids of rows that are left out.
     beyond_kernels: Vec<String>,
+}
+
+impl Samples {
+    /// Whether they are too few for constants, or of a runtime that has no fit to adjust.
+    fn are_few(&self, catalog: &Catalog) -> Result<bool, Error> {
+        let samples: Vec<&CalibrationSample> = self.fitted.iter().collect();
+        let constants = both_stages(&samples).into_iter().filter(|is_determined| *is_determined).count();
+        if samples.len() < ROWS_PER_CONSTANT * constants.max(1) {
+            return Ok(true);
+        }
+        let [only] = &distinct(&samples, |sample| &sample.runtime)[..] else { return Ok(false) };
+        Ok(catalog.load::<Runtime>(only)?.serving_fit.is_none())
+    }
+}
+
+/// The gates of rows: each predicted by a fit without its fifth.
+fn gates_of(
+    samples: &[&CalibrationSample],
+    holdouts: &[HoldoutPredictions],
+    fit: &StagedFit,
+) -> Vec<GateResult> {
+    let fifth = holdouts.iter().find(|one| one.holdout == HoldoutGroup::Fifth);
+    let made = fifth.map_or_else(|| fit.predict(samples), |one| one.predictions.clone());
+    let of = |(sample, times): (&&CalibrationSample, &PredictedTimes)| {
+        // The key of a model ends in its number of parameters.
+        let parameters = sample.model.rsplit(' ').next().and_then(|number| number.parse().ok());
+        let pair = |gate, measured: Option<f64>, predicted: f64| GatePair {
+            gate,
+            size: SizeClass::of(parameters.unwrap_or_default()),
+            class: sample.class.clone(),
+            ratio: measured.unwrap_or(f64::NAN) / predicted,
+        };
+        let first = Gate::of_first(sample.deployment.timed_separately);
+        let both = [pair(Gate::Decode, sample.tpot, times.tpot), pair(first, sample.ttft, times.ttft)];
+        both.into_iter().filter(|pair| pair.ratio.is_finite()).collect::<Vec<_>>()
+    };
+    gate_results(&samples.iter().zip(&made).flat_map(of).collect::<Vec<_>>())
 }
 
 /// The constants that the rows determine, and the keys of those that they do not.
@@ -367,18 +452,21 @@ impl FittedRows<'_> {
             }
             None => adjust(&mut profile, &self.fit.joined(), &source),
         }
+        // The constants have them now.
+        if let Some(profile) = profile.as_object_mut() {
+            profile.remove("corrections");
+        }
         written(&profile)
     }
 }
 
-/// The error of the predicted memory except the KV cache.
-fn memory(catalog: &Catalog, rows: &[MeasuredRow]) -> Result<MemoryFit, Error> {
-    let ready = ready(catalog, rows, ProfileFit::Shipped);
+/// The error of the predicted memory except the KV cache; `None` of rows that are too few for an interval.
+fn memory(catalog: &Catalog, rows: &[MeasuredRow], gated: bool) -> Result<Option<MemoryFit>, Error> {
+    let ready = ready(catalog, rows, ProfileFit::Uncorrected);
     let memory =
         memory_ratios(rows.iter().zip(&ready).filter_map(|(row, ready)| Some((row, ready.as_ref().ok()?))));
     if memory.is_empty() {
-        let found = format!("{} rows, too few per runtime", rows.len());
-        return Err(too_few(found, format!("at least {} runs on one device", memory_ratios::LEAST)));
+        return Ok(None);
     }
     let mut profiles = BTreeMap::new();
     for (name, one) in &memory {
@@ -386,7 +474,18 @@ fn memory(catalog: &Catalog, rows: &[MeasuredRow]) -> Result<MemoryFit, Error> {
         one.state(&mut profile);
         profiles.insert(name.clone(), written(&profile));
     }
-    Ok(MemoryFit { memory, profiles })
+    let held = |(row, ready): (&MeasuredRow, &Result<PreparedRow, String>)| {
+        let ready = ready.as_ref().ok()?;
+        let ratio = memory_ratios::ratio(row, ready)?;
+        let (size, class) = (
+            SizeClass::of(ready.problem.graph.parameters().unique),
+            ready.problem.cluster.device.class.clone(),
+        );
+        Some(GatePair { gate: Gate::Memory, size, class, ratio })
+    };
+    let pairs = || rows.iter().zip(&ready).filter_map(held).collect::<Vec<_>>();
+    let gates = gated.then(|| gate_results(&pairs()));
+    Ok(Some(MemoryFit { memory, gates, profiles }))
 }
 
 fn profile(catalog: &Catalog, name: &str) -> Result<Value, Error> {

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use super::calibrate::corrections::{self, FittedCorrection};
+use super::calibrate::gates::{self, GateResult};
 use super::calibrate::{CalibrateReport, LatencyFit, memory_ratios};
 use super::catalog::CatalogReport;
 use super::explain::ExplainReport;
@@ -144,20 +146,32 @@ impl Answer for CalibrateReport {
     const QUESTION: &str = "calibrate";
 
     fn text(&self, _view: &TextView) -> String {
-        match self {
+        let fit = match self {
             CalibrateReport::Latency(fit) => fit.text(),
             CalibrateReport::Memory(fit) => {
                 let cells: Vec<Vec<String>> = fit.memory.iter().map(|(name, one)| one.cells(name)).collect();
                 let rows = table(&memory_ratios::HEADER, &cells);
                 format!("Memory except the KV cache, measured / predicted\n\n{rows}")
             }
-        }
+            CalibrateReport::Corrections(fit) => fit.text(),
+        };
+        let gates = self.gates().map(|gates| {
+            let cells = gates.iter().map(GateResult::cells);
+            format!("\n{}", table(&gates::HEADER, cells))
+        });
+        fit + &gates.unwrap_or_default()
     }
     fn csv(&self) -> String {
+        if let Some(gates) = self.gates() {
+            return sheet::csv(gates::HEADER, gates.iter().map(GateResult::cells));
+        }
         match self {
             CalibrateReport::Latency(fit) => sheet::csv(LEFT_OUT, fit.errors.iter().map(left_out_cells)),
             CalibrateReport::Memory(fit) => {
                 sheet::csv(memory_ratios::HEADER, fit.memory.iter().map(|(name, one)| one.cells(name)))
+            }
+            CalibrateReport::Corrections(fit) => {
+                sheet::csv(corrections::HEADER, fit.factors.iter().flat_map(FittedCorrection::rows))
             }
         }
     }

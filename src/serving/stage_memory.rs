@@ -105,7 +105,7 @@ impl<N: Num> StageMemory<Qty<N>> {
         };
         let pages = self.longest.map_or(pages, |longest| pages.max(longest));
         let state = self.state.map(|state| sequences * state);
-        footprint(self.weights, (pages, shared), state, peak, chip)
+        footprint(self.weights, (pages, shared), state, peak, machine)
     }
 
     /// The most tokens that each of these sequences may have at its end, where `spilled` bytes are in host memory.

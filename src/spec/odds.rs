@@ -98,6 +98,10 @@ pub struct LatencyOdds {
 const STEPS: usize = 256;
 /// The integral ends this many standard deviations from the median.
 const ENDS: f64 = 5.0;
+/// Standard deviations of both errors between which p10 and p90 of their sum are.
+const WITHIN: f64 = 2.5;
+/// The probability of a quantile is this near.
+const CLOSE: f64 = 1e-4;
 
 impl LatencyErrors {
     pub fn of(interval: &Interval) -> LatencyErrors {
@@ -130,6 +134,42 @@ impl LatencyErrors {
                 of(&self.ttft, ends[0]) * of(&self.tpot, ends[1])
             }
         }
+    }
+
+    /// The quantile of the time of a request, in the unit of the predicted latencies: errors as the odds have them.
+    pub fn e2e(&self, predicted: PointLatencies, probability: f64) -> f64 {
+        let PointLatencies { ttft, e2e, .. } = predicted;
+        let rest = e2e - ttft;
+        if rest <= 0.0 {
+            return ttft * self.ttft.at(deviations(probability));
+        }
+        let at = |error: f64| ttft * self.ttft.at(error) + rest * self.tpot.at(error);
+        let over =
+            |error: f64| self.within_sum(ttft, rest, [at(error), f64::INFINITY, f64::INFINITY]) - probability;
+        // A sum below this quantile of both needs one of them there, so that the first end is below; likewise above.
+        let (mut low, mut high) = (-WITHIN, WITHIN);
+        if at(low) >= at(high) {
+            return at(0.0);
+        }
+        let (mut below, mut above) = (over(low), over(high));
+        let mut last = 0.0;
+        for _ in 0..HALVINGS {
+            // Regula falsi; an end that stays counts half (Illinois).
+            let middle = low + (high - low) * below / (below - above);
+            let off = over(middle);
+            if off.is_nan() || off.abs() <= CLOSE {
+                return at(middle);
+            }
+            if off < 0.0 {
+                (low, below) = (middle, off);
+                above /= if last < 0.0 { 2.0 } else { 1.0 };
+            } else {
+                (high, above) = (middle, off);
+                below /= if last > 0.0 { 2.0 } else { 1.0 };
+            }
+            last = off;
+        }
+        at((low + high) / 2.0)
     }
 
     /// The probability that `first` and `rest` with their errors are `limit` together at most, with ratios of at most
@@ -226,6 +266,35 @@ mod tests {
             for (share, odds) in met.into_iter().zip([odds.ttft, odds.tpot, odds.e2e, odds.all]) {
                 prop_assert!((f64::from(share) / f64::from(DRAWS) - odds).abs() < 0.04);
             }
+        }
+
+        /// A quantile of E2E is inside those of both parts at once, and has the odds that the law states for it.
+        #[test]
+        fn a_quantile_of_e2e_has_its_odds(
+            (low, high, other) in (0.3..1.0, 1.0..4.0, 1.0..2.0), (ttft, rest) in (0.01..5.0, 0.01..50.0),
+        ) {
+            let errors = LatencyErrors {
+                ttft: ErrorCurve::new([low, 1.0, high]),
+                tpot: ErrorCurve::new([1.0 / (1.01 * other), 1.0, 1.01 * other]),
+            };
+            let predicted = PointLatencies { ttft, tpot: 0.01, e2e: ttft + rest };
+            let z = Percentile::P90.deviations();
+            for (probability, error) in [(0.1, -z), (0.5, 0.0), (0.9, z)] {
+                let quantile = errors.e2e(predicted, probability);
+                let limits = LatencyLimits { e2e: Some(quantile), ..LatencyLimits::default() };
+                prop_assert!((errors.all(predicted, &limits) - probability).abs() < 2e-3);
+                // Hardly farther out than both parts are at once; only a heavy tail of one alone is.
+                let both = ttft * errors.ttft.at(error) + rest * errors.tpot.at(error);
+                prop_assert!((quantile - both) * error <= both * 0.02);
+            }
+            let point = ErrorCurve::new([1.0; 3]);
+            let exact = LatencyErrors { ttft: point, tpot: point };
+            prop_assert_eq!(exact.e2e(predicted, 0.9), ttft + rest);
+            let [near, far] = [0.1, 0.9].map(|probability| errors.e2e(predicted, probability));
+            prop_assert!(near < far);
+            // OSL 1: the time of a request is its TTFT.
+            let alone = errors.e2e(PointLatencies { ttft, tpot: 0.01, e2e: ttft }, 0.9);
+            prop_assert!((alone / (ttft * high) - 1.0).abs() < 1e-4);
         }
 
         #[test]

@@ -95,6 +95,12 @@ pub fn runtime(runtime: &Runtime) -> Result<(), Error> {
     if let Some(held) = &runtime.memory.measured {
         factors("memory.measured.quantiles", &held.quantiles)?;
     }
+    for (at, one) in runtime.corrections.iter().enumerate() {
+        for (key, found) in [("time", one.time), ("memory", one.memory)] {
+            let values = found.map(|factor| [factor.low, factor.times, factor.high]);
+            factors(&format!("corrections[{at}].{key}"), values.as_ref().map_or(&[], |values| values))?;
+        }
+    }
     FACTORS.check_whole("constants", runtime.constants.len() as u64)?;
     let entries = runtime.constants.iter().enumerate();
     entries

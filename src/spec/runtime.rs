@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::constant::CalibrationFactor;
+use super::correction::CellCorrection;
 use super::device::Device;
 use super::figure::{Bytes, Figure, Ratio, Seconds};
 use super::host_part::HostCompute;
@@ -75,6 +76,9 @@ pub struct Runtime {
     pub constants: Vec<Constants>,
     /// Calibration of the constants to measured servers; absent where none was fitted.
     pub serving_fit: Option<ServingFit>,
+    /// Factors of one's own measurements, on top of that.
+    #[serde(default)]
+    pub corrections: Vec<CellCorrection>,
     /// Its work on the host's processor; absent where it computes on devices only.
     pub host: Option<HostCompute>,
     /// Remarks.
@@ -168,6 +172,20 @@ impl Runtime {
     /// Whether it supports `device`.
     pub fn runs_on(&self, device: &Device) -> bool {
         self.vendors.iter().any(|name| *name == device.vendor.name() || *name == device.family)
+    }
+
+    /// The factors of one's own measurements of a cell; `model` as [`MeasuredAt::model`] has it.
+    pub fn correction(
+        &self,
+        model: impl FnOnce() -> String,
+        device: &Device,
+        weight_format: &str,
+    ) -> Option<&CellCorrection> {
+        if self.corrections.is_empty() {
+            return None;
+        }
+        let model = model();
+        self.corrections.iter().find(|one| one.is_of(&model, &device.id, weight_format))
     }
 
     /// Whether constants were fitted to measurements of this version.

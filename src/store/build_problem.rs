@@ -2,6 +2,7 @@
 
 use super::catalog::Catalog;
 use super::kind::measured_kinds;
+use super::prediction_intervals::model_key;
 use super::resolved_scenario::ResolvedScenario;
 use crate::cost::machine::Machine;
 use crate::cost::machine_builder::MachineBuilder;
@@ -13,6 +14,7 @@ use crate::search::problem::{Formats, Problem, Traffic};
 use crate::serving::economy::{Bill, Facility, Owned, PowerDraw};
 use crate::serving::terms::{LongestRequest, WorkloadInputs};
 use crate::spec::constant::{AttentionKind, CalibrationKey};
+use crate::spec::correction::CellCorrection;
 use crate::spec::device::PriceRange;
 use crate::spec::error::Error;
 use crate::spec::evidence::{KindQuery, MeasuredKinds};
@@ -20,7 +22,7 @@ use crate::spec::figure::{Dollars, Figure};
 use crate::spec::format::NumberFormat;
 use crate::spec::precision::FormatOption;
 use crate::spec::price::{PriceBasis, PricePart};
-use crate::spec::runtime::RequestsAtStart;
+use crate::spec::runtime::{MemoryQuantiles, RequestsAtStart};
 use crate::spec::scenario::Scenario;
 
 impl ResolvedScenario {
@@ -70,7 +72,7 @@ impl ResolvedScenario {
                     pair = pair.with_prefill(&prefill.format, self.machine(prefill, kv)?);
                 }
                 pair.intervals = Some(self.prediction_intervals(&weights.format.id));
-                pair.memory_quantiles = self.runtime.memory.measured.clone();
+                pair.memory_quantiles = self.memory_quantiles(&weights.format.id);
                 formats.push(pair);
             }
         }
@@ -196,6 +198,18 @@ impl ResolvedScenario {
         }
     }
 
+    /// The factors of one's own measurements of such problems in this weight format.
+    pub fn correction(&self, weight_format: &str) -> Option<&CellCorrection> {
+        self.runtime.correction(|| model_key(&self.graph), &self.cluster.device, weight_format)
+    }
+
+    /// Quantiles of measured / predicted memory: of one's own measurements, else those of the runtime.
+    fn memory_quantiles(&self, weight_format: &str) -> Option<MemoryQuantiles> {
+        let own = self.correction(weight_format).and_then(|one| Some((one.memory?.quantiles(), one)));
+        own.map(|(quantiles, one)| MemoryQuantiles { quantiles, source: one.source.clone() })
+            .or_else(|| self.runtime.memory.measured.clone())
+    }
+
     pub fn machine(&self, weights: &FormatOption, kv: &FormatOption) -> Result<Machine<Datum>, Error> {
         self.builder(weights, kv).machine()
     }
@@ -208,6 +222,7 @@ impl ResolvedScenario {
             kv: &kv.format,
             native: &self.native.format,
             calibration_key: self.calibration_key(),
+            correction: self.correction(&weights.format.id),
         }
     }
 

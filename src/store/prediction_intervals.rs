@@ -10,8 +10,19 @@ pub fn model_key(graph: &ModelGraph) -> String {
 }
 
 impl ResolvedScenario {
-    /// The prediction intervals in this weight format. Borrowed constants get the widest interval.
+    /// The prediction intervals in this weight format. Borrowed constants get the widest interval; rows of one's own
+    /// narrow it.
     pub fn prediction_intervals(&self, weight_format: &str) -> PredictionIntervals {
+        let shipped = self.intervals_of_fit(weight_format);
+        let Some(own) = self.correction(weight_format) else { return shipped };
+        PredictionIntervals {
+            aggregated: own.narrow(shipped.aggregated),
+            beyond: shipped.beyond.map(|(most, beyond)| (most, own.narrow(beyond))),
+            disaggregated: own.narrow(shipped.disaggregated),
+        }
+    }
+
+    fn intervals_of_fit(&self, weight_format: &str) -> PredictionIntervals {
         let lengths = self.lengths();
         let model = model_key(&self.graph);
         let query = FitQuery {

@@ -57,6 +57,7 @@ fn memory(weights: f64) -> MemoryReport {
         capacity_bytes: 80.0 * GIB,
         utilization: 0.9,
         offloaded_bytes: 0.0,
+        offloaded_interval: None,
         host_bytes: 0.0,
         least_host_bytes: 0.0,
     }
@@ -252,9 +253,11 @@ fn answer() -> OptimizeResult {
         detail: Some(DeploymentDetail {
             percentiles: vec![],
             prefill_tok_s: Some(12_000.0),
+            prefill_interval: None,
             prefill_flops: 20e12,
             prefill_flops_noncausal_without_head: 24e12,
             host_memory_peak_bytes: 0.0,
+            host_memory_interval: None,
             phases: vec![phase(Phase::Prefill, 20.0), phase(Phase::Decode, 1.0)],
             pools: vec![held(Role::Prefill, "pp2", 15.0), held(Role::Decode, "tp2", 30.0)],
             constraints: vec![

@@ -55,7 +55,7 @@ pub struct EstimatorAnswer {
 pub struct Estimates {
     /// Output tokens per second of all requests.
     pub decode_toks_sec: EstimatedMetric,
-    /// Prompt tokens per second of one prefill; its error is that of the time to first token.
+    /// Prompt tokens per second of one replica at its load; their error is that of the output rate.
     pub prefill_toks_sec: EstimatedMetric,
     /// Time to first token, ms.
     pub ttft_ms: EstimatedLatency,
@@ -395,24 +395,20 @@ impl Found {
         let memory = self.deployment.memory.as_ref()?;
         let intervals = self.deployment.intervals.as_ref();
         let ttft = intervals.map(|all| all.ttft_ms);
-        // A prefill is as much faster as the first token comes earlier.
         let prefill_tok_s = detail.prefill_tok_s?;
-        let prefill = ttft.map(|ttft| {
-            let at = |quantile: f64| prefill_tok_s * metrics.ttft_ms / quantile;
-            Quantiles { p10: at(ttft.p90), p50: at(ttft.p50), p90: at(ttft.p10) }
-        });
+        let hosted = detail.host_memory_interval.map(|of| of.map(|bytes| bytes / GB));
         let request_percentiles = self.percentiles(known, control, metrics.requests_per_s);
         let p95 = request_percentiles.iter().find(|one| one.percentile.name() == "p95");
         let EstimatedMetric { p10, p50, p90 } = EstimatedMetric::of(metrics.ttft_ms, ttft);
         let p95 = p95.map(|one| one.ttft_ms);
         Some(Estimates {
             decode_toks_sec: EstimatedMetric::of(metrics.output_tok_s, intervals.map(|all| all.output_tok_s)),
-            prefill_toks_sec: EstimatedMetric::of(prefill_tok_s, prefill),
+            prefill_toks_sec: EstimatedMetric::of(prefill_tok_s, detail.prefill_interval),
             ttft_ms: EstimatedLatency { p50, p95, prediction_p10: p10, prediction_p90: p90 },
             tpot_ms: EstimatedMetric::of(metrics.tpot_ms, intervals.map(|all| all.tpot_ms)),
-            latency_ms: EstimatedMetric::of(metrics.e2e_ms, None),
+            latency_ms: EstimatedMetric::of(metrics.e2e_ms, intervals.and_then(|all| all.e2e_ms)),
             vram_peak_gb: resident(memory, self.deployment.devices),
-            ram_peak_gb: EstimatedMetric::of(detail.host_memory_peak_bytes / GB, None),
+            ram_peak_gb: EstimatedMetric::of(detail.host_memory_peak_bytes / GB, hosted),
             cost: metrics.usd_per_hour.map(|usd_per_hour| EstimatedCost {
                 usd_per_hour,
                 usd_per_day: metrics.usd_per_day,

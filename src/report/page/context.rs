@@ -118,6 +118,7 @@ fn band(of: &ReportedDeployment, limits: &LatencyLimits, metric: Metric) -> Opti
     let limit = match metric {
         Metric::Ttft => limits.ttft,
         Metric::Tpot => limits.tpot,
+        Metric::E2e => limits.e2e,
         _ => None,
     };
     let limit = limit.map(|seconds| seconds * 1e3);

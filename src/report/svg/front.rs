@@ -14,16 +14,7 @@ const MOST_WHISKERS: usize = 400;
 
 /// The ends of the 80 % interval of a metric.
 fn ends(row: &ReportedDeployment, metric: Metric) -> Option<[f64; 2]> {
-    let intervals = row.intervals.as_ref()?;
-    let known = |metric: Metric| intervals.get(metric).map(|ends| [ends.p10, ends.p90]);
-    match metric {
-        // tok/s of one user is the inverse of TPOT, which is in milliseconds.
-        Metric::OutputTokSPerUser => known(Metric::Tpot).map(|[low, high]| [1e3 / high, 1e3 / low]),
-        Metric::OutputTokSPerDevice => {
-            known(Metric::OutputTokS).map(|ends| ends.map(|end| end / row.devices.max(1) as f64))
-        }
-        metric => known(metric),
-    }
+    row.intervals.as_ref()?.get(metric).map(|ends| [ends.p10, ends.p90])
 }
 
 /// The limit of a metric by the SLOs, in the unit of its column, and whether smaller values keep it.

@@ -4,9 +4,9 @@ use super::page::heading;
 use crate::report::detail::Latencies;
 use crate::report::inputs::ReportInputs;
 use crate::report::number::{digits, limit as spell, percent, requests, time};
-use crate::report::result::{ContextBound, Intervals, Quantiles, ReportedDeployment};
+use crate::report::result::{ContextBound, ReportedDeployment};
 use crate::report::table::grouped;
-use crate::spec::objective::LatencyLimits;
+use crate::spec::objective::{LatencyLimits, Metric};
 use crate::spec::role::Role;
 
 /// The latency SLOs: `TTFT ≤ 2 s`.
@@ -29,15 +29,16 @@ pub fn metrics(best: &ReportedDeployment, inputs: &ReportInputs) -> String {
     let limits = &inputs.limits;
     let answering = if best.plan.decode.role == Role::Decode { "decode worker" } else { "replica" };
     let each = best.plan.decode.concurrency_per_replica;
-    let between = |pick: fn(&Intervals) -> Quantiles, spell: fn(f64) -> String| {
-        let found = best.intervals.as_ref().map(pick);
+    let between = |metric: Metric, spell: fn(f64) -> String| {
+        let found = best.intervals.as_ref().and_then(|known| known.get(metric));
         let found = found.filter(|q| q.p10 < q.p90);
         found.map(|q| format!("; p10–p90 {} to {}", spell(q.p10), spell(q.p90))).unwrap_or_default()
     };
     let unknown = || ("unknown".to_string(), String::new());
     let (cost, cost_note) = m.usd_per_mtok.map_or_else(unknown, |usd| {
         let total = m.usd_per_mtok_total.map_or_else(|| "unknown".to_string(), digits);
-        (format!("{} USD/Mtok", digits(usd)), format!("of output; {total} USD/Mtok of input and output"))
+        let note = format!("of output; {total} USD/Mtok of input and output");
+        (format!("{} USD/Mtok", digits(usd)), note + &between(Metric::UsdPerMtok, digits))
     });
     let by_time = m.usd_per_hour.zip(m.usd_per_day.zip(m.usd_per_month));
     let (hour, hour_note) = by_time.map_or_else(unknown, |(hour, (day, month))| {
@@ -65,9 +66,9 @@ pub fn metrics(best: &ReportedDeployment, inputs: &ReportInputs) -> String {
         against(m.tpot_ms, limits.tpot)
     };
     let rows = [
-        ("TTFT", time(m.ttft_ms), against(m.ttft_ms, limits.ttft) + &between(|i| i.ttft_ms, time)),
-        ("TPOT", time(m.tpot_ms), tpot_note + &between(|i| i.tpot_ms, time)),
-        ("E2E", time(m.e2e_ms), against(m.e2e_ms, limits.e2e)),
+        ("TTFT", time(m.ttft_ms), against(m.ttft_ms, limits.ttft) + &between(Metric::Ttft, time)),
+        ("TPOT", time(m.tpot_ms), tpot_note + &between(Metric::Tpot, time)),
+        ("E2E", time(m.e2e_ms), against(m.e2e_ms, limits.e2e) + &between(Metric::E2e, time)),
         (
             "throughput",
             format!("{} tok/s", digits(m.output_tok_s)),
@@ -75,7 +76,7 @@ pub fn metrics(best: &ReportedDeployment, inputs: &ReportInputs) -> String {
                 "{} tok/s per device, {} tok/s per user",
                 digits(m.output_tok_s_per_device),
                 digits(m.output_tok_s_per_user)
-            ) + &between(|i| i.output_tok_s, digits),
+            ) + &between(Metric::OutputTokS, digits),
         ),
         ("cost", cost, cost_note),
         ("cost by time", hour, hour_note),

@@ -101,7 +101,10 @@ pub fn operators(detail: &DeploymentDetail) -> String {
     detail.phases.iter().for_each(|times| text.push_str(&phase(times)));
     let (own, older) = (detail.prefill_flops, detail.prefill_flops_noncausal_without_head);
     let rate = detail.prefill_tok_s.map_or_else(String::new, |rate| {
-        format!(" Each replica prefills {} tok/s at its load.", grouped(rate.round() as u64))
+        let tokens = |rate: f64| grouped(rate.round() as u64);
+        let ends = detail.prefill_interval.filter(|ends| ends.p10 < ends.p90);
+        let ends = ends.map(|ends| format!(" (p10–p90 {} to {})", tokens(ends.p10), tokens(ends.p90)));
+        format!(" Each replica prefills {} tok/s{} at its load.", tokens(rate), ends.unwrap_or_default())
     });
     text.push_str(&paragraph(&format!(
         "A prompt takes {} on the whole model; {} if every query sees every key, without LM head, as older \
@@ -111,7 +114,13 @@ pub fn operators(detail: &DeploymentDetail) -> String {
     )));
     if detail.host_memory_peak_bytes > 0.0 {
         let peak = gib(detail.host_memory_peak_bytes);
-        text.push_str(&paragraph(&format!("Host memory: at most {peak} of weights and KV cache per node.")));
+        let ends = detail
+            .host_memory_interval
+            .map(|ends| format!(", p10–p90 {} to {}", gib(ends.p10), gib(ends.p90)));
+        let ends = ends.unwrap_or_default();
+        text.push_str(&paragraph(&format!(
+            "Host memory: at most {peak} of weights and KV cache per node{ends}."
+        )));
     }
     text
 }

@@ -152,7 +152,7 @@ pub fn slo_rows(best: &ReportedDeployment, inputs: &ReportInputs) -> Vec<Vec<Str
     vec![
         row("TTFT", m.ttft_ms, intervals.map(|known| known.ttft_ms), Metric::Ttft),
         row("TPOT", m.tpot_ms, intervals.map(|known| known.tpot_ms), Metric::Tpot),
-        row("E2E", m.e2e_ms, intervals.map(|known| known.e2e_ms(m)), Metric::E2e),
+        row("E2E", m.e2e_ms, intervals.and_then(|known| known.e2e_ms), Metric::E2e),
         vec![
             "throughput".into(),
             format!("{} tok/s", digits(m.output_tok_s)),

@@ -22,17 +22,22 @@ pub struct MemoryRatios {
     sources: Vec<String>,
 }
 
+/// Measured / predicted of a row that states a peak.
+pub(super) fn ratio(row: &MeasuredRow, ready: &PreparedRow) -> Option<f64> {
+    let held = ready.footprint();
+    let cache = held.kv.value();
+    Some((row.outcome.memory_bytes? - cache) / (held.total.value() - cache))
+}
+
 /// Ratios by runtime, for runtimes with enough runs.
 pub(super) fn memory_ratios<'a>(
     rows: impl Iterator<Item = (&'a MeasuredRow, &'a PreparedRow)>,
 ) -> BTreeMap<String, MemoryRatios> {
     let mut found = BTreeMap::<String, MemoryRatios>::new();
     for (row, ready) in rows {
-        let Some(bytes) = row.outcome.memory_bytes else { continue };
-        let held = ready.footprint();
-        let cache = held.kv.value();
+        let Some(ratio) = ratio(row, ready) else { continue };
         let one = found.entry(ready.runtime.clone()).or_default();
-        one.ratios.push((bytes - cache) / (held.total.value() - cache));
+        one.ratios.push(ratio);
         if !one.sources.contains(&row.source) {
             one.sources.push(row.source.clone());
         }

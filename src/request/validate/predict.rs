@@ -219,8 +219,10 @@ impl PreparedRow {
 /// Which fit of the runtime's profile applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProfileFit {
-    /// The fit in the profile.
+    /// The fit in the profile, and the factors of one's own measurements.
     Shipped,
+    /// The fit in the profile alone.
+    Uncorrected,
     /// None: the constants from kernel microbenchmarks only.
     KernelsOnly,
 }
@@ -262,7 +264,7 @@ fn check_kind(row: &MeasuredRow, fit: ProfileFit) -> Result<(), String> {
     if let Some(why) = &row.refused {
         return Err(why.clone());
     }
-    if let Some(why) = row.unknown_cache.as_ref().filter(|_| fit == ProfileFit::Shipped) {
+    if let Some(why) = row.unknown_cache.as_ref().filter(|_| fit != ProfileFit::KernelsOnly) {
         return Err(why.clone());
     }
     match row.kind {
@@ -327,6 +329,9 @@ fn problem_of(catalog: &Catalog, key: &ScenarioKey, fit: ProfileFit) -> Result<(
     })?;
     if fit == ProfileFit::KernelsOnly {
         Arc::make_mut(&mut resolved.runtime).serving_fit = None;
+    }
+    if fit != ProfileFit::Shipped && !resolved.runtime.corrections.is_empty() {
+        Arc::make_mut(&mut resolved.runtime).corrections.clear();
     }
     resolved.workload.equal_lengths = key.equal_lengths;
     let ran_on = RanOn {
@@ -470,7 +475,8 @@ impl PredictedLatencies {
     }
 }
 
-fn prediction(measured: &MeasuredRow, ready: &PreparedRow) -> Result<Prediction, String> {
+/// The prediction of a row, or the reason why there is none.
+pub fn prediction(measured: &MeasuredRow, ready: &PreparedRow) -> Result<Prediction, String> {
     if measured.kind == RunKind::Started {
         return started(measured, ready);
     }

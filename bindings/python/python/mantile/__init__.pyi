@@ -1399,6 +1399,7 @@ def calibrate(
     tables: Iterable[Mapping[str, Any]] | None = None,
     runtime: Iterable[str] | None = None,
     whole: bool | None = None,
+    gates: bool | None = None,
     files: Mapping[str, Any] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> CalibrateAnswer:

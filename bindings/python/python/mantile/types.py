@@ -215,6 +215,7 @@ class MemoryReport(Record):
     capacity_bytes: float
     utilization: float
     offloaded_bytes: float
+    offloaded_interval: Quantiles | None
     host_bytes: float | None
     least_host_bytes: float
 
@@ -243,7 +244,14 @@ class Intervals(Record):
     near: Literal['measured', 'hardware_and_runtime', 'load', 'model', 'hardware', 'vendor', 'split', 'nothing']
     ttft_ms: Quantiles
     tpot_ms: Quantiles
+    e2e_ms: Quantiles | None
     output_tok_s: Quantiles
+    output_tok_s_per_device: Quantiles | None
+    output_tok_s_per_user: Quantiles | None
+    requests_per_s: Quantiles | None
+    usd_per_mtok: Quantiles | None
+    usd_per_mtok_total: Quantiles | None
+    tok_per_usd: Quantiles | None
     source: str
 
 
@@ -383,9 +391,11 @@ class DeploymentDetail(Record):
     percentiles: list[Latencies]
     constraints: list[Constraint]
     prefill_tok_s: float | None
+    prefill_interval: Quantiles | None
     prefill_flops: float
     prefill_flops_noncausal_without_head: float
     host_memory_peak_bytes: float
+    host_memory_interval: Quantiles | None
     evidence: Record
 
 
@@ -2164,6 +2174,40 @@ class ValidateAnswer(Answer, question="validate"):
     items: list[MeasuredKind]
 
 
+class GateResult(Record):
+    gate: Literal['decode', 'prefill', 'ttft', 'memory']
+    size: Literal['small', 'medium', 'large', 'giant']
+    hardware_class: str
+    rows: int
+    limit: float
+    median_error: float
+    met: bool
+
+
+class ShrunkFactor(Record):
+    times: float
+    low: float
+    high: float
+    rows: int
+
+
+class CellCorrection(Record):
+    model: str
+    hardware: str
+    weight_format: str
+    time: ShrunkFactor | None
+    memory: ShrunkFactor | None
+    source: str
+
+
+class FittedCorrection(Record):
+    runtime: str
+    correction: CellCorrection
+    near: Literal['measured', 'hardware_and_runtime', 'load', 'model', 'hardware', 'vendor', 'split', 'nothing'] | None
+    time_ratio: float | None
+    memory_ratio: float | None
+
+
 class CalibrateAnswer(Answer, question="calibrate"):
     answer: Literal['calibrate']
     runtimes: list[str] | None
@@ -2173,7 +2217,10 @@ class CalibrateAnswer(Answer, question="calibrate"):
     constants_determined: int | None
     constants_undetermined: list[str] | None
     errors: list[LeftOut] | None
+    gates: list[GateResult] | None
     memory: Record | None
+    skipped: list[str] | None
+    factors: list[FittedCorrection] | None
 
 
 class MaxBatchedTokens(Record):
