@@ -2,6 +2,7 @@
 
 use super::catalog::Catalog;
 use super::kind::measured_kinds;
+use super::prediction_intervals::model_key;
 use super::resolved_scenario::ResolvedScenario;
 use crate::cost::machine::Machine;
 use crate::cost::machine_builder::MachineBuilder;
@@ -187,6 +188,7 @@ impl ResolvedScenario {
             equal_lengths: self.workload.equal_lengths,
             version: self.runtime_version.clone(),
             link: self.cluster.link_kind(),
+            model: model_key(&self.graph),
         }
     }
 
