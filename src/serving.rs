@@ -6,6 +6,7 @@ pub mod disaggregated;
 pub mod economy;
 pub mod encode;
 pub mod evaluate;
+pub mod first_wave;
 pub mod hosted;
 pub mod instance;
 pub mod iteration;
@@ -35,6 +36,7 @@ pub fn formulas() -> Vec<&'static Formula> {
         economy::FORMULAS,
         encode::FORMULAS,
         evaluate::FORMULAS,
+        first_wave::FORMULAS,
         hosted::FORMULAS,
         metrics::FORMULAS,
         mixed::FORMULAS,

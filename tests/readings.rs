@@ -10,6 +10,7 @@ use mantile::cost::roofline::Cost;
 use mantile::plan::parallel::ParallelPlan;
 use mantile::plan::parallel::Phase;
 use mantile::plan::shard::{ShardedBlock, TaskStep};
+use mantile::quantity::datum::{Grade, Source};
 use mantile::quantity::dual::{Scaled, Slope};
 use mantile::quantity::formula::Formula;
 use mantile::quantity::ledger::{Explanation, Ledger, Op, Traced};
@@ -23,6 +24,7 @@ use mantile::search::problem::{Problem, Traffic};
 use mantile::search::shape::usual_cut;
 use mantile::serving::economy::usd_per_phase_token;
 use mantile::serving::evaluate::Evaluation;
+use mantile::serving::first_wave::{first_wave, mean_from_start};
 use mantile::serving::iteration::cycle;
 use mantile::serving::mixed::{RankLoad, rank_step};
 use mantile::serving::placed::{placed_stage, placed_step, request_alone};
@@ -30,9 +32,12 @@ use mantile::serving::static_batch::static_step;
 use mantile::serving::step::CostObserver;
 use mantile::serving::streamed::{arrival, transfer};
 use mantile::serving::utilization::{bubble, mbu, mfu, prefill_tok_s, prompt_load};
+use mantile::spec::figure::Figure;
 use mantile::spec::objective::METRICS;
 use mantile::spec::percentile::Percentile;
+use mantile::spec::runtime::StatedHold;
 use mantile::spec::scenario::Scenario;
+use mantile::store::resolved_scenario::ResolvedScenario;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 
@@ -265,11 +270,19 @@ fn promises(case: &Case, seen: &RefCell<BTreeSet<usize>>) -> Result<(), TestCase
         prop_assert_eq!(plain.value().to_bits(), traced.value().to_bits());
     }
     let more = arrives(case, &Plain, &plain).map(|more| ("cache_arrival".to_owned(), more));
-    let more = more.into_iter().chain(batched(case, &Plain)).chain(joined(case, &Plain));
+    let more = more
+        .into_iter()
+        .chain(batched(case, &Plain))
+        .chain(joined(case, &Plain))
+        .chain(from_start(case, &Plain));
     let plain: Vec<_> =
         figures(&plain).into_iter().chain(more).map(|(name, number)| (name, number.value())).collect();
     let more = arrives(case, &&ledger, &traced).map(|more| ("cache_arrival".to_owned(), more));
-    let more = more.into_iter().chain(batched(case, &&ledger)).chain(joined(case, &&ledger));
+    let more = more
+        .into_iter()
+        .chain(batched(case, &&ledger))
+        .chain(joined(case, &&ledger))
+        .chain(from_start(case, &&ledger));
     let traced: Vec<_> = figures(&traced).into_iter().chain(more).collect();
     let read: Vec<_> = traced.iter().map(|(name, number)| (name.clone(), number.value())).collect();
     same_bits(&plain, &read)?;
@@ -344,6 +357,30 @@ fn of_random_arrivals() -> Case {
     on_one_device(&Scenario { rate, percentile, ..ask::on("Llama-3.1-8B", "1xh100-sxm") })
 }
 
+/// A server whose flags hold prompts back, with so many attention ranks.
+fn of_held_prompts(runtime: &str, ranks: u64) -> Case {
+    let scenario = Scenario { runtime: Some(runtime.into()), ..ask::on("Qwen3-30B-A3B", "dgx-h100") };
+    let mut resolved = ResolvedScenario::resolve(&ask::CATALOG, &scenario).unwrap();
+    let figure = |value| Figure::new(value, Source { grade: Grade::Stated, text: "a launch flag".into() });
+    std::sync::Arc::make_mut(&mut resolved.runtime).scheduler.held =
+        Some(StatedHold { steps: figure(20.0), tokens_ratio: figure(0.9) });
+    let problem = resolved.problem().unwrap();
+    let plan = ParallelPlan { dp: ranks, ep: ranks, ..ParallelPlan::SINGLE };
+    let stages = usual_cut(&problem.graph, plan.pp);
+    let pools = vec![PoolPlan { role: Role::Aggregated, plan, stages, replicas: 1, concurrency: 8 * ranks }];
+    Case { problem, candidate: Candidate { formats: 0, pools, offload: Offload::Nothing } }
+}
+
+/// The TTFT of a benchmark that starts with all its clients at once.
+fn from_start<R: Reading>(case: &Case, read: &R) -> Vec<(String, Qty<R::N>)> {
+    let machine = case.problem.formats[case.candidate.formats].machine.read(read);
+    let terms = case.problem.workload.read(read);
+    let instance = case.candidate.instances(&case.problem).swap_remove(0);
+    let wave = first_wave(read, (&instance, 64), &machine, &terms);
+    let mean = mean_from_start(wave / 2.0, wave, Qty::from(10.0));
+    vec![("first wave".to_owned(), wave), ("mean from the start".to_owned(), mean)]
+}
+
 fn on_one_device(scenario: &Scenario) -> Case {
     let (problem, plan) = (ask::ask(scenario).unwrap(), ParallelPlan::SINGLE);
     let stages = usual_cut(&problem.graph, plan.pp);
@@ -357,6 +394,10 @@ fn readings_agree_and_every_formula_is_read() {
     each_case(300, |case| promises(case, &seen));
     promises(&of_a_version(), &seen).unwrap();
     promises(&of_random_arrivals(), &seen).unwrap();
+    for (runtime, ranks) in [("sglang", 1), ("trtllm", 1), ("trtllm", 8)] {
+        promises(&of_held_prompts(runtime, ranks), &seen)
+            .unwrap_or_else(|fault| panic!("{runtime}, {ranks}: {fault}"));
+    }
     for (model, plan) in
         [("Qwen3-30B-A3B", "1 x tp1 @1, host experts 20"), ("Llama-3.1-8B", "1 x tp1 @1, host layers 9")]
     {

@@ -183,6 +183,7 @@ fn sglang_settings(case: &Value) -> SglangSettings {
         decodes_after_prefill: number(&of["prefill_decode_interval"]),
         decodes_min_requests: number(&of["prefill_decode_interval_min_bs"]),
         delayed_passes: None,
+        receive_interval: 1,
         draft: None,
     }
 }

@@ -64,6 +64,7 @@ pub const AMPLE_SGLANG: SglangSettings = SglangSettings {
     decodes_after_prefill: 0,
     decodes_min_requests: 0,
     delayed_passes: None,
+    receive_interval: 1,
     draft: None,
 };
 

@@ -73,14 +73,11 @@ impl HoldoutGroup {
 }
 
 /// Steps with a smaller relative gain in squared error have no effect on median errors.
-const GAIN: f64 = 2e-3;
-/// Starting point of each fit, as a fraction of the full fit: near enough to converge fast, without using the
-/// held-out rows fully.
-const HEAD_START: f64 = 0.3;
+const GAIN: f64 = 1e-3;
 
 /// Maximum number of folds. With more groups, several are held out together: one fit each would be slow and give the
 /// same result.
-const FOLDS: usize = 80;
+const FOLDS: usize = 24;
 
 /// Predicts every sample by the fit that held out its group.
 pub fn left_out(samples: &[&CalibrationSample], all: &StagedFit, out: HoldoutGroup) -> Vec<PredictedTimes> {
@@ -97,7 +94,7 @@ pub fn left_out(samples: &[&CalibrationSample], all: &StagedFit, out: HoldoutGro
             let pick = |inside: bool| -> Vec<&CalibrationSample> {
                 samples.iter().zip(&folds).filter(|(_, f)| (**f == fold) == inside).map(|(s, _)| *s).collect()
             };
-            let predicted = all.scaled(HEAD_START).solve(&pick(false), GAIN).predict(&pick(true));
+            let predicted = all.cleared().solve(&pick(false), GAIN).predict(&pick(true));
             there.into_iter().zip(predicted).collect::<Vec<_>>()
         })
         .collect();

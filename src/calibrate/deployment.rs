@@ -10,6 +10,7 @@ use crate::quantity::read::Plain;
 use crate::search::candidate::{PoolPlan, evaluate, with_slots};
 use crate::search::problem::Traffic;
 use crate::serving::evaluate::Evaluation;
+use crate::serving::first_wave::{first_wave, mean_from_start};
 use crate::serving::instance::Instance;
 use crate::serving::step::CostObserver;
 use crate::serving::terms::{Lengths, WorkloadInputs};
@@ -23,6 +24,8 @@ pub struct MeasuredDeployment {
     pub concurrency: u64,
     /// Prefill and decode were timed separately: all prefill first, then all decode.
     pub timed_separately: bool,
+    /// Requests of each client, where the TTFT is a mean over a run from its start.
+    pub from_start: Option<u64>,
 }
 
 /// Predicted latencies, in seconds.
@@ -53,13 +56,25 @@ impl MeasuredDeployment {
     pub fn times(&self, machine: &Machine<Qty<f64>>) -> PredictedTimes {
         if !self.timed_separately {
             let metrics = self.evaluate(machine, &mut ()).metrics;
-            return PredictedTimes { ttft: metrics.ttft.value(), tpot: metrics.tpot.value() };
+            let ttft = self.as_reported(metrics.ttft, machine);
+            return PredictedTimes { ttft: ttft.value(), tpot: metrics.tpot.value() };
         }
         let mut machine = machine.clone();
         machine.chip.prefill_interference = Qty::from(0.0);
         let made = self.evaluate(&machine, &mut ());
         let requests = self.concurrency as f64;
         PredictedTimes { ttft: requests * made.prefill.total.value(), tpot: made.metrics.tpot.value() }
+    }
+
+    /// A TTFT in steady operation, or its mean over a run that starts with all requests at once.
+    fn as_reported(&self, steady: Qty<f64>, machine: &Machine<Qty<f64>>) -> Qty<f64> {
+        let Some(requests) = self.from_start else { return steady };
+        let terms = WorkloadInputs::of(self.lengths).read(&Plain);
+        let at = self.pools.iter().position(|pool| pool.role != Role::Decode).unwrap_or_default();
+        let (pool, instance) = (&self.pools[at], &self.instances[at]);
+        let each = self.concurrency.div_ceil(pool.replicas.max(1));
+        let wave = first_wave(&Plain, (instance, each), machine, &terms);
+        mean_from_start(steady, wave, Qty::from(requests as f64))
     }
 
     /// Concurrency per attention rank, of the pool that decodes most requests.

@@ -134,6 +134,15 @@ fn weights(samples: &[&CalibrationSample]) -> Vec<f64> {
     counts.iter().map(|count| libm::pow(count / mean, ALIKE / 2.0)).collect()
 }
 
+static CAUCHY: std::sync::LazyLock<f64> =
+    std::sync::LazyLock::new(|| std::env::var("TCAU").ok().and_then(|t| t.parse().ok()).unwrap_or(0.0));
+
+fn cauchy(error: f64, scale: f64) -> (f64, f64) {
+    let square = (error / scale).powi(2);
+    let residual = error.signum() * scale * libm::log1p(square).sqrt();
+    if residual.abs() < 1e-12 { (error, 1.0) } else { (residual, error / (residual * (1.0 + square))) }
+}
+
 /// A residual whose square grows quadratically for small errors and linearly for large ones, and its slope.
 fn robust(error: f64, scale: f64) -> (f64, f64) {
     let bend = (1.0 + (error / scale).powi(2)).sqrt();
@@ -210,7 +219,10 @@ impl FitProblem<'_> {
         for (row, (errors, slopes)) in rows.into_iter().enumerate() {
             for (which, error) in errors.into_iter().enumerate() {
                 let Some((error, scale, weight)) = error else { continue };
-                let (residual, bend) = robust(error, scale);
+                let (residual, bend) = match which {
+                    0 if *CAUCHY > 0.0 => cauchy(error, *CAUCHY),
+                    _ => robust(error, scale),
+                };
                 let weight = weight * self.weights[row];
                 let slope = |place: usize| [slopes[place].0, slopes[place].1][which];
                 let held: Vec<(usize, f64)> =

@@ -26,6 +26,9 @@ pub enum PoolingLevel {
     Version,
     /// Runtime, generation, weight format and attention type.
     Cell,
+    Model,
+    /// Runtime, generation, weight format and model.
+    ModelCell,
 }
 
 /// A level and the prior standard deviation of the logarithm of a constant there. Selected among about a dozen sets
@@ -50,8 +53,8 @@ impl CalibrationUnknown {
         (level, spread): LevelPrior,
     ) -> CalibrationUnknown {
         use PoolingLevel::{
-            Attention, Cell, Family, Format, Lengths, Runtime, RuntimeFamily, RuntimeFormat, RuntimeLengths,
-            Version,
+            Attention, Cell, Family, Format, Lengths, Model, ModelCell, Runtime, RuntimeFamily,
+            RuntimeFormat, RuntimeLengths, Version,
         };
         let when = |levels: &[PoolingLevel]| levels.contains(&level);
         let text = |levels: &[PoolingLevel], text: &String| when(levels).then(|| text.clone());
@@ -60,15 +63,15 @@ impl CalibrationUnknown {
             when(&[Attention, Cell]).then_some(sample.calibration_key.attention);
         CalibrationUnknown {
             runtime: text(
-                &[Runtime, RuntimeFamily, RuntimeFormat, RuntimeLengths, Version, Cell],
+                &[Runtime, RuntimeFamily, RuntimeFormat, RuntimeLengths, Version, Cell, ModelCell],
                 &sample.runtime,
             ),
             factor: CalibrationFactor {
                 of,
                 // Kernel efficiencies carry over within a device class, host overheads to all devices.
                 class,
-                family: text(&[Family, RuntimeFamily, Cell], &sample.family),
-                weight_format: text(&[Format, RuntimeFormat, Cell], &sample.weight_format),
+                family: text(&[Family, RuntimeFamily, Cell, ModelCell], &sample.family),
+                weight_format: text(&[Format, RuntimeFormat, Cell, ModelCell], &sample.weight_format),
                 attention,
                 equal_lengths: when(&[Lengths, RuntimeLengths])
                     .then_some(sample.calibration_key.equal_lengths),
@@ -76,6 +79,7 @@ impl CalibrationUnknown {
                 // A server's collectives carry over to links of the same kind. Single streams have few, on any link.
                 link: (is_collective(of) && !sample.deployment.timed_separately)
                     .then_some(sample.calibration_key.link),
+                model: text(&[Model, ModelCell], &sample.calibration_key.model),
                 times: 1.0,
             },
             spread,
@@ -103,7 +107,22 @@ pub fn unknowns(samples: &[&CalibrationSample], order: &[CalibratedConstant]) ->
     let single_streams = samples.iter().all(|sample| sample.deployment.timed_separately);
     for of in order {
         let settings = settings(*of);
-        for spread in if single_streams { settings.single_stream } else { settings.server } {
+        let mut list: Vec<LevelPrior> =
+            if single_streams { settings.single_stream } else { settings.server }.to_vec();
+        if let Ok(text) = std::env::var("MLEV") {
+            for part in text.split(',').filter(|part| !part.is_empty()) {
+                let words: Vec<&str> = part.split(':').collect();
+                if words[0] == of.entry().key && !single_streams {
+                    let level = match words[1] {
+                        "m" => PoolingLevel::Model,
+                        "mc" => PoolingLevel::ModelCell,
+                        other => panic!("{other}"),
+                    };
+                    list.push((level, words[2].parse().unwrap()));
+                }
+            }
+        }
+        for spread in &list {
             let start = found.len();
             for sample in samples {
                 let one = CalibrationUnknown::of(sample, *of, *spread);

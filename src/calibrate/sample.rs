@@ -95,7 +95,15 @@ impl CalibrationSample {
     /// Whether its TTFT says how long steps take. In a closed loop with many clients it follows from the moments at which
     /// they happen to send.
     pub fn has_ttft_of_steps(&self) -> bool {
-        self.expansion.is_none() || self.is_open() || self.deployment.requests() <= FEW_CLIENTS
+        self.expansion.is_none()
+            || self.is_open()
+            || self.deployment.requests() <= FEW_CLIENTS
+            || self.deployment.from_start.is_some() && !self.waits_for_ranks()
+    }
+
+    /// Whether a launch flag lets prompts wait until all attention ranks have one, which is not simulated.
+    fn waits_for_ranks(&self) -> bool {
+        self.machine.held.is_some() && self.deployment.pools.iter().any(|pool| pool.plan.dp > 1)
     }
 
     /// Simulates the run with these constants.

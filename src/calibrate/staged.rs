@@ -48,10 +48,10 @@ impl StagedFit {
         FitSolution { unknowns, x: DVector::from_vec(x) }
     }
 
-    /// A start for fits of fewer samples: all values times `part`.
+    /// The start of a fit that has seen none of these samples.
     #[must_use]
-    pub fn scaled(&self, part: f64) -> StagedFit {
-        let of = |fit: &FitSolution| FitSolution { x: &fit.x * part, unknowns: fit.unknowns.clone() };
+    pub fn cleared(&self) -> StagedFit {
+        let of = |fit: &FitSolution| FitSolution::nothing(fit.unknowns.clone());
         StagedFit { steps: of(&self.steps), waits: of(&self.waits) }
     }
 

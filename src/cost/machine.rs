@@ -120,6 +120,16 @@ figures! {
     }
 }
 
+figures! {
+    /// How long prompts wait for others, next to requests that decode.
+    HeldPrompts {
+        /// Steps, at most.
+        steps,
+        /// Part of the token budget of a step at which they wait no longer.
+        tokens_ratio,
+    }
+}
+
 /// A device, its interconnect, and the roles that the weight format quantises.
 #[derive(Clone, Debug)]
 pub struct Machine<T> {
@@ -138,6 +148,8 @@ pub struct Machine<T> {
     pub max_sequences: Option<T>,
     /// How the runtime makes up its steps, where that is known.
     pub policy: Option<StepPolicy>,
+    /// How long the scheduler holds new prompts back, where launch flags say so.
+    pub held: Option<HeldPrompts<T>>,
     /// Multipliers that a reading applies to the constants of the device; none are left in a machine that was read.
     pub calibration: Vec<ConstantMultipliers>,
     /// Factor of one's own measurements on the memory except the KV cache, where there are any.
@@ -187,6 +199,7 @@ impl Machine<Datum> {
             quantised: self.quantised,
             max_sequences: self.max_sequences.as_ref().map(|datum| read.datum(datum)),
             policy: self.policy,
+            held: self.held.as_ref().map(|held| held.map(|datum| read.datum(datum))),
             calibration: Vec::new(),
             memory_correction: self.memory_correction.as_ref().map(|datum| read.datum(datum)),
             host: self.host.as_ref().map(|host| Box::new(host.read(read))),

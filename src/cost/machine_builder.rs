@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde::de::value::StrDeserializer;
 
 use super::calibration::ConstantMultipliers;
-use super::machine::{Chip, Machine, PricedLink};
+use super::machine::{Chip, HeldPrompts, Machine, PricedLink};
 use crate::graph::tensor::TensorRole;
 use crate::plan::group::tiers;
 use crate::plan::shard::ROLES;
@@ -293,6 +293,10 @@ impl MachineBuilder<'_> {
             shapes: tiers(self.cluster),
             quantised: quantised(self.weights, !self.calibration_key.experts),
             policy: self.runtime.scheduler.policy.as_ref().map(StatedPolicy::rules),
+            held: self.runtime.scheduler.held.as_ref().map(|held| HeldPrompts {
+                steps: held.steps.datum("held_steps"),
+                tokens_ratio: held.tokens_ratio.datum("held_tokens_ratio"),
+            }),
             max_sequences: self.runtime.taken(device).max_sequences.map(|f| f.datum("max_sequences")),
             calibration,
             memory_correction: self.correction(|one| one.memory),

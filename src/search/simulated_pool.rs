@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::cost::machine::Machine;
+use crate::cost::machine::{HeldPrompts, Machine};
 use crate::plan::parallel::Phase;
 use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
@@ -49,6 +49,15 @@ pub struct SchedulerInputs {
     pub caches_prefixes: bool,
     /// The draft of speculative decoding, if any.
     pub draft: Option<DraftSettings>,
+    /// Steps for which prompts wait for others, and the part of a step's tokens at which they wait no longer, where launch
+    /// flags say so.
+    pub held: Option<(u32, f64)>,
+}
+
+/// How long a rank holds prompts back by itself. Attention ranks of TensorRT-LLM do so together, which is not simulated.
+fn held_alone<'a>(instance: &Instance, machine: &'a Machine<Qty<f64>>) -> Option<&'a HeldPrompts<Qty<f64>>> {
+    let together = instance.plan.dp > 1 && machine.policy?.like == SchedulerPolicy::Trtllm;
+    machine.held.as_ref().filter(|_| !together)
 }
 
 impl SchedulerInputs {
@@ -74,6 +83,8 @@ impl SchedulerInputs {
             max_context: instance.max_context,
             caches_prefixes: false,
             draft: None,
+            held: held_alone(instance, machine)
+                .map(|held| (held.steps.value() as u32, held.tokens_ratio.value())),
         })
     }
 
@@ -134,6 +145,7 @@ impl SchedulerInputs {
             decodes_after_prefill: 0,
             decodes_min_requests: 0,
             delayed_passes: None,
+            receive_interval: self.held.map_or(1, |(steps, _)| steps.max(1)),
             draft: self.draft,
         }
     }
@@ -154,8 +166,8 @@ impl SchedulerInputs {
             prefix_aware: true,
             overlap: self.policy.asynchronous,
             output_limit: None,
-            wait_steps: 0,
-            wait_tokens_ratio: 0.0,
+            wait_steps: self.held.map_or(0, |(steps, _)| steps),
+            wait_tokens_ratio: self.held.map_or(0.0, |(_, ratio)| ratio),
             draft: self.draft,
         }
     }

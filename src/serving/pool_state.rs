@@ -17,6 +17,7 @@ use crate::quantity::read::Reading;
 use crate::quantity::unit::{COUNT, SECOND};
 use crate::spec::offload::Offload;
 use crate::spec::percentile::Percentile;
+use crate::spec::runtime::SchedulerPolicy;
 
 /// A pool in steady operation.
 pub(super) struct PoolState<'a, T> {
@@ -159,11 +160,42 @@ impl<N: Num> PoolState<'_, Qty<N>> {
             _ => {
                 let others = self.others();
                 let queued = chip.prompt_queue * others.pow(Qty::from(0.5)) + chip.prompt_burst * others;
-                let queued = queued.is(&QUEUED).max(self.turns(others)).is(&QUEUED_AT_LEAST) * prompt.slowest;
-                (self.steps_waited(chip.step_wait) + (self.flying - 1.0) * chip.request_work, queued)
+                let queued = queued.is(&QUEUED).max(self.turns(others)).is(&QUEUED_AT_LEAST);
+                let (held, together) = self.held();
+                let before = self.steps_waited(chip.step_wait + held);
+                (before + (self.flying - 1.0) * chip.request_work, queued.max(together) * prompt.slowest)
             }
         };
         self.first_token(before, queued, joined.as_ref())
+    }
+
+    /// Steps that a launch flag lets a prompt wait for others, and how many join it on its rank meanwhile.
+    fn held(&self) -> (Qty<N>, Qty<N>) {
+        let nothing = Qty::from(0.0);
+        let (Some(held), Some(policy)) = (&self.machine.held, self.machine.formula_policy()) else {
+            return (nothing, nothing);
+        };
+        let (terms, others) = (self.terms, self.others());
+        let each_step = others / terms.osl;
+        if policy.like != SchedulerPolicy::Trtllm || !others.exceeds(nothing) {
+            let mean = ((held.steps - 1.0).max(nothing) / 2.0).is(&HELD_INTERVAL);
+            return (mean, (held.steps * each_step).is(&HELD_PROMPTS));
+        }
+        let all = (self.flying - 1.0) / terms.osl;
+        let enough = match self.pool.instance.plan.dp {
+            0 | 1 => {
+                let budget = self.machine.of(Phase::Prefill).chip.max_batched_tokens;
+                held.tokens_ratio * budget / ((terms.isl - terms.prefix) * each_step)
+            }
+            ranks => {
+                let later: f64 = (2..=ranks).map(|rank| 1.0 / rank as f64).sum();
+                (Qty::from(later * ranks as f64) / all).is(&HELD_FOR_RANKS)
+            }
+        };
+        let steps = held.steps.min(enough).is(&HELD_STEPS);
+        let joined = (steps * all).is(&HELD_PROMPTS);
+        let mean = (steps * (joined / 2.0 + 1.0) / (joined + 1.0)).is(&HELD_FROM_FIRST);
+        (mean, (steps * each_step).is(&HELD_PROMPTS))
     }
 
     /// This many steps, where other requests run.
@@ -261,6 +293,36 @@ crate::formulas! {
         unit: SECOND,
         why: "a new request waits for steps of others, if there are any: at a random moment for half of the running one, and for one that is made up already",
         cite: "mean-value analysis of continuous batching; renewal theory: Cox 1962",
+    }
+    HELD_STEPS {
+        symbol: "held_steps",
+        unit: COUNT,
+        why: "prompts wait for others until a time-out, or until those that wait fill a part of a step",
+        cite: "batch_wait_timeout_iters, batch_wait_max_tokens_ratio: https://nvidia.github.io/TensorRT-LLM/llm-api/reference.html",
+    }
+    HELD_FOR_RANKS {
+        symbol: "steps_until_every_rank_has_a_prompt",
+        unit: COUNT,
+        why: "after the first prompt, the time until each of the other attention ranks has one too, where prompts come to them at random",
+        cite: "coupon collector's problem (Feller 1950, IX.3); attention_dp_config.enable_balance: _balance_adp_requests of tensorrt_llm/_torch/pyexecutor/py_executor.py",
+    }
+    HELD_PROMPTS {
+        symbol: "held_prompts",
+        unit: COUNT,
+        why: "every other concurrent request adds one prompt in osl steps",
+        cite: "mean-value analysis of continuous batching",
+    }
+    HELD_FROM_FIRST {
+        symbol: "steps_held",
+        unit: COUNT,
+        why: "the first prompt waits for the whole time, those that come meanwhile for half of it",
+        cite: "mean of arrivals that are spread evenly; _waiting_requests of tensorrt_llm/_torch/pyexecutor/py_executor.py",
+    }
+    HELD_INTERVAL {
+        symbol: "steps_held",
+        unit: COUNT,
+        why: "requests are received every so many decode steps, and come at any of them",
+        cite: "mean of arrivals that are spread evenly; sglang/srt/managers/scheduler_recv_skipper.py",
     }
     TPOT {
         symbol: "tpot",

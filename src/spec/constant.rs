@@ -166,6 +166,9 @@ pub struct CalibrationFactor {
     /// Kind of link between devices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<LinkKind>,
+    /// Architecture and number of parameters of the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
     /// The multiplier.
     pub times: f64,
 }
@@ -221,6 +224,8 @@ pub struct CalibrationKey {
     pub equal_lengths: bool,
     pub version: Option<String>,
     pub link: LinkKind,
+    /// Architecture and number of parameters of the model.
+    pub model: String,
 }
 
 impl CalibrationFactor {
@@ -235,6 +240,7 @@ impl CalibrationFactor {
             equal_lengths: None,
             version: None,
             link: None,
+            model: None,
             times: 1.0,
         }
     }
@@ -248,6 +254,7 @@ impl CalibrationFactor {
             && self.equal_lengths.is_none_or(|equal| equal == key.equal_lengths)
             && (self.version.is_none() || self.version == key.version)
             && self.link.is_none_or(|link| link == key.link)
+            && is(&self.model, &key.model)
     }
 
     /// Its conditions: `class: datacenter, weight_format: fp8`; `always` without any.
@@ -260,6 +267,7 @@ impl CalibrationFactor {
             ("equal_lengths", self.equal_lengths.map(|equal| equal.to_string())),
             ("version", self.version.clone()),
             ("link", self.link.map(|link| link.name().to_owned())),
+            ("model", self.model.clone()),
         ];
         let known = conditions.into_iter().filter_map(|(key, value)| Some(format!("{key}: {}", value?)));
         let known: Vec<String> = known.collect();

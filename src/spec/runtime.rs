@@ -248,6 +248,19 @@ pub struct Scheduler {
     pub prompt_queue: Figure<Ratio>,
     /// Decode steps before a new request is scheduled.
     pub step_wait: Figure<Ratio>,
+    /// How long it holds new prompts back, where launch flags say so.
+    #[serde(skip)]
+    pub held: Option<StatedHold>,
+}
+
+/// Launch flags by which prompts wait for others, next to requests that decode: `--scheduler-recv-interval` of SGLang,
+/// `batch_wait_timeout_iters` and `batch_wait_max_tokens_ratio` of TensorRT-LLM.
+#[derive(Clone, Debug)]
+pub struct StatedHold {
+    /// Steps, at most.
+    pub steps: Figure<Ratio>,
+    /// Part of a step's tokens at which they wait no longer.
+    pub tokens_ratio: Figure<Ratio>,
 }
 
 /// How a runtime makes up its steps.

@@ -195,6 +195,7 @@ impl ResolvedScenario {
             equal_lengths: self.workload.equal_lengths,
             version: self.runtime_version.clone(),
             link: self.cluster.link_kind(),
+            model: model_key(&self.graph),
         }
     }
 

@@ -383,6 +383,7 @@ mod tests {
             decodes_after_prefill: 0,
             decodes_min_requests: 0,
             delayed_passes,
+            receive_interval: 1,
             draft: Some(DraftSettings { tokens: 3, acceptance: 0.5 }),
         })
     }

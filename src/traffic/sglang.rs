@@ -74,8 +74,15 @@ pub struct SglangSettings {
     /// with `enable_prefill_delayer`; none where it does not wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delayed_passes: Option<u32>,
+    /// Decode steps from one look at new requests to the next: `scheduler_recv_interval`.
+    #[serde(default = "every_step")]
+    pub receive_interval: u32,
     /// The draft of speculative decoding, if any.
     pub draft: Option<DraftSettings>,
+}
+
+fn every_step() -> u32 {
+    1
 }
 
 /// The part of a possible output that is reserved at first, with a conservativeness of 1.
@@ -397,6 +404,11 @@ impl SglangEngine {
             self.deferred -= 1;
         } else {
             batch = self.prefill(note);
+            // A step with prompts is followed by a look at new requests.
+            self.deferred = self.settings.receive_interval.max(1) - 1;
+        }
+        if self.running.is_empty() {
+            self.deferred = 0;
         }
         if batch.is_some() {
             self.deferred = self.settings.decodes_after_prefill;
@@ -588,7 +600,12 @@ impl SglangEngine {
         }
         self.running = slots;
         let few = self.running.len() < self.settings.decodes_min_requests as usize;
-        self.deferred = if few { 0 } else { self.deferred.saturating_sub(steps) };
+        let interval = self.settings.receive_interval.max(1);
+        self.deferred = match steps.checked_sub(self.deferred + 1) {
+            _ if few => 0,
+            None => self.deferred - steps,
+            Some(later) => interval - 1 - later % interval,
+        };
     }
 
     /// The load of a batch.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::figures::{Figures, Latency, ReadFigures, RunFigure, RunSize, Statistic};
 use super::home_run::READ_OF_HOME;
-use super::recipes::PublishedRecipe;
+use super::recipes::{PublishedRecipe, RecipeFlags, RecipeRow};
 use super::replayed::{AgentSessions, READ_OF_POINTS, READ_OF_SESSIONS, TableLayout};
 use super::run_kind::RunKind;
 use crate::spec::degree::Degree;
@@ -139,6 +139,10 @@ pub struct MeasuredRow {
     pub unscored: Vec<String>,
     /// Prefill and decode were timed separately: all prefill first, then all decode.
     pub timed_separately: bool,
+    /// Requests of each client, where the TTFT is a mean over a run that starts with all clients at once.
+    pub from_start: Option<u64>,
+    /// Launch flags of its server, by the recipe of its publisher.
+    pub flags: RecipeFlags,
     /// How its prediction is made.
     pub kind: RunKind,
     /// Why its deployment has no prediction, where the row states something that is not modelled.
@@ -179,6 +183,12 @@ impl MeasuredRow {
 
 /// Sources whose ISL and OSL are drawn from 80 to 100 % of the nominal length.
 const DRAWN: [&str; 2] = ["InferenceX", "InferenceMAX"];
+/// The source whose TTFT is a mean: than the medians of the same deployments (InferenceMAX) it is longer by a tenth of
+/// the first wave.
+const MEANS: &str = "InferenceX";
+/// Requests of each client in the benchmarks of InferenceX: https://github.com/SemiAnalysisAI/InferenceX
+/// (benchmarks/benchmark_lib.sh, num_prompts).
+pub const REQUESTS_PER_CLIENT: u64 = 10;
 /// Drawn lengths, least and most, as fractions of the nominal length.
 pub const DRAWN_LENGTHS: [f64; 2] = [0.8, 1.0];
 /// Mean of these lengths, as a fraction of the nominal length.
@@ -328,8 +338,21 @@ impl Record<'_> {
             TableLayout::Points => self.runtime_of_point(),
             _ => (self.text("runtime"), self.either(["runtime_version", "version"])),
         };
-        let named = [self.model(), self.hardware(layout), runtime];
-        let recipe = PublishedRecipe::of(layout, self.text("source"), named, pools[0].dp);
+        let weight_format = self.weight_format(layout);
+        let recipe = PublishedRecipe::of(&RecipeRow {
+            layout,
+            source: self.text("source"),
+            date: self.text("date"),
+            model: self.model(),
+            hardware: self.hardware(layout),
+            runtime,
+            weight_format: &weight_format,
+            tp: pools[0].tp,
+            ranks: pools[0].dp,
+            lengths: [isl, osl].map(|length| length.unwrap_or(1)),
+            clients: concurrency.unwrap_or(1),
+            pools: pools.len(),
+        });
         if let Some((recipe, traffic)) = recipe.zip(traffic.as_mut()) {
             recipe.complete(traffic, isl.unwrap_or(1), concurrency.unwrap_or(1));
         }
@@ -343,7 +366,7 @@ impl Record<'_> {
             devices,
             runtime: runtime.into(),
             version: version.into(),
-            weight_format: self.weight_format(layout),
+            weight_format,
             kv_format: kv_format.unwrap_or(usual_kv).into(),
             mode: if mode.is_empty() { "agg" } else { mode }.into(),
             unscored: self.not_scored(layout, traffic.is_some(), &outcome, &scored)?,
@@ -368,6 +391,8 @@ impl Record<'_> {
             accepted,
             arm: (layout == TableLayout::Points).then(|| self.text("setting").to_owned()),
             timed_separately: separately,
+            flags: recipe.map(|recipe| recipe.flags(isl.unwrap_or(1))).unwrap_or_default(),
+            from_start: (!long && self.text("source").contains(MEANS)).then_some(REQUESTS_PER_CLIENT),
             source: self.text("source").into(),
             warning: self.text("doubt").into(),
             outcome,

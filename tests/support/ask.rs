@@ -9,7 +9,7 @@ use mantile::store::catalog::Catalog;
 use mantile::store::resolved_scenario::ResolvedScenario;
 
 /// The built-in catalogues, read once.
-static CATALOG: LazyLock<Catalog> = LazyLock::new(Catalog::default);
+pub static CATALOG: LazyLock<Catalog> = LazyLock::new(Catalog::default);
 
 /// The question that a scenario puts.
 pub fn ask(scenario: &Scenario) -> Result<Problem, Error> {

@@ -12,11 +12,8 @@ use crate::spec::role::Role;
 use crate::spec::runtime::SchedulerPolicy;
 use crate::traffic::run::PoolSettings;
 use crate::traffic::source::{Arrivals, DrawnTraffic};
-use crate::validate::measured::MeasuredRow;
+use crate::validate::measured::{MeasuredRow, REQUESTS_PER_CLIENT};
 
-/// Requests of each client in the benchmarks of InferenceX: https://github.com/SemiAnalysisAI/InferenceX
-/// (benchmarks/benchmark_lib.sh, num_prompts).
-const REQUESTS_PER_CLIENT: u64 = 10;
 /// More requests than these, and than some of each client, change no median.
 const ENOUGH: u64 = 600;
 const LEAST_PER_CLIENT: u64 = 3;
@@ -44,7 +41,10 @@ pub(super) fn closed_loop(row: &MeasuredRow, ready: &PreparedRow) -> Option<Meas
     let most = clients.saturating_mul(REQUESTS_PER_CLIENT);
     let traffic = DrawnTraffic {
         arrivals: Arrivals::Clients(clients),
-        requests: most.min(ENOUGH.max(clients.saturating_mul(LEAST_PER_CLIENT))),
+        requests: match row.from_start {
+            Some(_) => most,
+            None => most.min(ENOUGH.max(clients.saturating_mul(LEAST_PER_CLIENT))),
+        },
         prompt: length(deployed.lengths.isl, row.equal_lengths),
         output: length(deployed.lengths.osl, row.equal_lengths),
         prefix: 0,
@@ -57,5 +57,5 @@ pub(super) fn closed_loop(row: &MeasuredRow, ready: &PreparedRow) -> Option<Meas
     let pool = PoolSettings::untiered(Role::Aggregated, (1, ranks), scheduler);
     let terms = ready.problem.terms().clone();
     let clock = InstanceClock { instance: Arc::clone(instance), machine, terms, streamed: None };
-    Some(MeasuredRun { clock, pool, traffic, warm_up: 0, means: false })
+    Some(MeasuredRun { clock, pool, traffic, warm_up: 0, means: row.from_start.is_some() })
 }

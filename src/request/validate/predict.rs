@@ -16,6 +16,7 @@ use crate::cost::memory::Footprint;
 use crate::graph::model::ModelGraph;
 use crate::plan::legal::{check, has_experts};
 use crate::plan::parallel::ParallelPlan;
+use crate::quantity::datum::{Grade, Source};
 use crate::quantity::num::Qty;
 use crate::search::candidate::PoolPlan;
 use crate::search::problem::Problem;
@@ -24,6 +25,8 @@ use crate::serving::instance::Instance;
 use crate::serving::terms::Lengths;
 use crate::spec::constant::CalibrationKey;
 use crate::spec::error::Error;
+use crate::spec::figure::Figure;
+use crate::spec::runtime::StatedHold;
 use crate::spec::scenario::Scenario;
 use crate::spec::visible::visible;
 use crate::store::catalog::{Catalog, LookupError};
@@ -137,6 +140,8 @@ struct ScenarioKey {
     gpu_memory_utilization: Option<u64>,
     /// Draft tokens of a step, and the bits of their acceptance rate.
     draft: Option<(u64, u64)>,
+    /// Steps for which its server holds prompts back, and the bits of the part of a step at which it no longer does.
+    held: Option<(u32, u64)>,
 }
 
 impl ScenarioKey {
@@ -151,7 +156,11 @@ impl ScenarioKey {
             weight_format: format(&row.weight_format),
             kv_format: format(&row.kv_format),
             equal_lengths: row.equal_lengths,
-            max_num_batched_tokens: traffic.and_then(|traffic| traffic.max_num_batched_tokens),
+            max_num_batched_tokens: match traffic {
+                Some(traffic) => traffic.max_num_batched_tokens,
+                None => row.flags.step_tokens,
+            },
+            held: row.flags.held.map(|held| (held.steps, held.tokens_ratio.to_bits())),
             max_num_seqs: traffic.and_then(|traffic| traffic.max_num_seqs),
             gpu_memory_utilization: traffic
                 .and_then(|traffic| traffic.gpu_memory_utilization)
@@ -281,6 +290,9 @@ pub(super) fn reason(error: &Error) -> String {
     visible(&format!("{}: {}", error.key, error.found)).into_owned()
 }
 
+/// Source of a launch flag that a row does not state.
+const BY_RECIPE: &str = "launch flags of the publisher's recipe";
+
 /// Devices per node, likeliest first.
 const NODES: [u64; 4] = [8, 4, 2, 1];
 
@@ -334,6 +346,11 @@ fn problem_of(catalog: &Catalog, key: &ScenarioKey, fit: ProfileFit) -> Result<(
         Arc::make_mut(&mut resolved.runtime).corrections.clear();
     }
     resolved.workload.equal_lengths = key.equal_lengths;
+    if let Some((steps, ratio)) = key.held {
+        let of = |value: f64| Figure::new(value, Source { grade: Grade::Stated, text: BY_RECIPE.into() });
+        Arc::make_mut(&mut resolved.runtime).scheduler.held =
+            Some(StatedHold { steps: of(f64::from(steps)), tokens_ratio: of(f64::from_bits(ratio)) });
+    }
     let ran_on = RanOn {
         id: resolved.runtime.id.clone(),
         calibration_key: resolved.calibration_key(),
@@ -408,6 +425,7 @@ fn build_deployment(
         lengths,
         concurrency: requests,
         timed_separately: row.timed_separately,
+        from_start: row.from_start,
     })
 }
 

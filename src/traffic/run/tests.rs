@@ -25,6 +25,7 @@ fn sglang(overlap: bool, decodes_after_prefill: u32, chunk_tokens: Option<u32>) 
         decodes_after_prefill,
         decodes_min_requests: 0,
         delayed_passes: None,
+        receive_interval: 1,
         draft: None,
     })
 }
