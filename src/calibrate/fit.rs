@@ -134,9 +134,6 @@ fn weights(samples: &[&CalibrationSample]) -> Vec<f64> {
     counts.iter().map(|count| libm::pow(count / mean, ALIKE / 2.0)).collect()
 }
 
-static CAUCHY: std::sync::LazyLock<f64> =
-    std::sync::LazyLock::new(|| std::env::var("TCAU").ok().and_then(|t| t.parse().ok()).unwrap_or(0.0));
-
 fn cauchy(error: f64, scale: f64) -> (f64, f64) {
     let square = (error / scale).powi(2);
     let residual = error.signum() * scale * libm::log1p(square).sqrt();
@@ -219,10 +216,7 @@ impl FitProblem<'_> {
         for (row, (errors, slopes)) in rows.into_iter().enumerate() {
             for (which, error) in errors.into_iter().enumerate() {
                 let Some((error, scale, weight)) = error else { continue };
-                let (residual, bend) = match which {
-                    0 if *CAUCHY > 0.0 => cauchy(error, *CAUCHY),
-                    _ => robust(error, scale),
-                };
+                let (residual, bend) = [cauchy, robust][which](error, scale);
                 let weight = weight * self.weights[row];
                 let slope = |place: usize| [slopes[place].0, slopes[place].1][which];
                 let held: Vec<(usize, f64)> =

@@ -6,7 +6,7 @@
 //! and Hill, Data Analysis Using Regression and Multilevel Models, 2007, chapter 12).
 
 use super::sample::CalibrationSample;
-use super::settings::settings;
+use super::settings::{levels_by_model, settings};
 use crate::spec::constant::{AttentionKind, CalibratedConstant, CalibrationFactor, ConstantKind};
 
 /// The property that rows share at a level.
@@ -107,22 +107,11 @@ pub fn unknowns(samples: &[&CalibrationSample], order: &[CalibratedConstant]) ->
     let single_streams = samples.iter().all(|sample| sample.deployment.timed_separately);
     for of in order {
         let settings = settings(*of);
-        let mut list: Vec<LevelPrior> =
-            if single_streams { settings.single_stream } else { settings.server }.to_vec();
-        if let Ok(text) = std::env::var("MLEV") {
-            for part in text.split(',').filter(|part| !part.is_empty()) {
-                let words: Vec<&str> = part.split(':').collect();
-                if words[0] == of.entry().key && !single_streams {
-                    let level = match words[1] {
-                        "m" => PoolingLevel::Model,
-                        "mc" => PoolingLevel::ModelCell,
-                        other => panic!("{other}"),
-                    };
-                    list.push((level, words[2].parse().unwrap()));
-                }
-            }
-        }
-        for spread in &list {
+        let (levels, by_model) = match single_streams {
+            true => (settings.single_stream, &[][..]),
+            false => (settings.server, levels_by_model(*of)),
+        };
+        for spread in levels.iter().chain(by_model) {
             let start = found.len();
             for sample in samples {
                 let one = CalibrationUnknown::of(sample, *of, *spread);

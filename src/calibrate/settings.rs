@@ -2,8 +2,8 @@
 
 use super::levels::LevelPrior;
 use super::levels::PoolingLevel::{
-    All, Attention, Cell, Family, Format, Lengths, Runtime, RuntimeFamily, RuntimeFormat, RuntimeLengths,
-    Version,
+    All, Attention, Cell, Family, Format, Lengths, Model, ModelCell, Runtime, RuntimeFamily, RuntimeFormat,
+    RuntimeLengths, Version,
 };
 use crate::spec::constant::{CONSTANTS, CalibratedConstant, ConstantEntry};
 
@@ -46,6 +46,30 @@ const fn levels(both: &'static [LevelPrior]) -> FitSettings {
 /// The constants with an initial guess, in the order of the table.
 pub fn initial_guesses() -> impl Iterator<Item = (&'static ConstantEntry, InitialGuess)> {
     CONSTANTS.iter().filter_map(|entry| Some((entry, settings(entry.of).initial?)))
+}
+
+/// Levels by model of `of`, after the others. Single streams have few rows of a model under several runtimes.
+pub fn levels_by_model(of: CalibratedConstant) -> &'static [LevelPrior] {
+    use CalibratedConstant as Of;
+    match of {
+        Of::GemmCompute
+        | Of::GemmMemory
+        | Of::AttentionCompute
+        | Of::AttentionMemory
+        | Of::MoeCompute
+        | Of::MoeMemory => KERNELS_BY_MODEL,
+        Of::KernelLaunch | Of::HostPerStep => LAUNCHES_BY_MODEL,
+        Of::PrefillInterference => INTERFERENCE_BY_MODEL,
+        // The front end knows no model, its requests are as long in each row of one.
+        Of::RequestOverhead => FRONT_END_BY_MODEL,
+        Of::PromptQueue | Of::PromptBurst | Of::StepWait | Of::RequestWork => WAITS_BY_MODEL,
+        Of::CollectiveLatency
+        | Of::CollectiveBandwidth
+        | Of::LaunchPerLayer
+        | Of::QuantisedLaunch
+        | Of::ExpertsLaunch
+        | Of::HostPerSequence => &[],
+    }
 }
 
 /// How `of` is fitted.
@@ -125,6 +149,12 @@ const WAITS: &[LevelPrior] = &[
     (RuntimeFamily, 0.3),
     (Version, 0.15),
 ];
+
+const KERNELS_BY_MODEL: &[LevelPrior] = &[(ModelCell, 0.06)];
+const LAUNCHES_BY_MODEL: &[LevelPrior] = &[(ModelCell, 0.1)];
+const INTERFERENCE_BY_MODEL: &[LevelPrior] = &[];
+const FRONT_END_BY_MODEL: &[LevelPrior] = &[(ModelCell, 0.5)];
+const WAITS_BY_MODEL: &[LevelPrior] = &[(ModelCell, 0.3)];
 
 /// Kernel constants of single-stream runtimes: few vendors tune them, so generations and backends differ widely.
 const STREAM: &[LevelPrior] =

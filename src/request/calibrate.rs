@@ -410,13 +410,6 @@ fn held_out(samples: &[&CalibrationSample], fit: &StagedFit, whole: bool) -> Vec
         ],
         false => &[HoldoutGroup::Fifth, HoldoutGroup::Model, HoldoutGroup::Device],
     };
-    let wanted = std::env::var("MGRP").ok();
-    let groups: Vec<HoldoutGroup> = groups
-        .iter()
-        .copied()
-        .filter(|group| wanted.as_ref().is_none_or(|text| text.split(',').any(|one| one == group.key_name())))
-        .collect();
-    let groups = &groups[..];
     let without = |group: &HoldoutGroup| HoldoutPredictions {
         holdout: *group,
         keys: group.keys(samples),
