@@ -68,7 +68,7 @@ fn the_report_and_its_rows_have_the_metrics_in_the_order_of_the_table() {
     }
     for (metric, read) in Intervals::COLUMNS {
         let column = metric.entry().column;
-        let interval = read(report.candidate.intervals.as_ref().unwrap());
+        let interval = read(report.candidate.intervals.as_ref().unwrap()).unwrap();
         assert_eq!(at(&format!("{column}_p10")), at(column) + 1);
         assert_eq!(cells[at(&format!("{column}_p90"))].1, interval.p90.to_string(), "{column}");
     }

@@ -12,8 +12,9 @@ use crate::spec::constant::CONSTANTS;
 
 /// Log error above which a row has linear weight: about twice the noise in the tails of repeated runs. For TPOT.
 const TPOT_SCALE: f64 = 0.1;
-/// The same for TTFT, which scatters three times as much.
-const TTFT_SCALE: f64 = 0.3;
+/// Log error of a TTFT above which a row counts less and less: means over a run include compilation and other events of
+/// its start, which are ten times as long as any prompt.
+const TTFT_SCALE: f64 = 0.4;
 /// Weight of a TTFT residual relative to a TPOT residual.
 const TTFT_WEIGHT: f64 = 0.3;
 /// Noise of a row: sets the strength of the priors against one row.
@@ -134,7 +135,9 @@ fn weights(samples: &[&CalibrationSample]) -> Vec<f64> {
     counts.iter().map(|count| libm::pow(count / mean, ALIKE / 2.0)).collect()
 }
 
-fn cauchy(error: f64, scale: f64) -> (f64, f64) {
+/// A residual whose square grows with the logarithm for large errors (Cauchy), so that outliers have no pull, and its
+/// slope.
+fn bounded(error: f64, scale: f64) -> (f64, f64) {
     let square = (error / scale).powi(2);
     let residual = error.signum() * scale * libm::log1p(square).sqrt();
     if residual.abs() < 1e-12 { (error, 1.0) } else { (residual, error / (residual * (1.0 + square))) }
@@ -216,7 +219,7 @@ impl FitProblem<'_> {
         for (row, (errors, slopes)) in rows.into_iter().enumerate() {
             for (which, error) in errors.into_iter().enumerate() {
                 let Some((error, scale, weight)) = error else { continue };
-                let (residual, bend) = [cauchy, robust][which](error, scale);
+                let (residual, bend) = [bounded, robust][which](error, scale);
                 let weight = weight * self.weights[row];
                 let slope = |place: usize| [slopes[place].0, slopes[place].1][which];
                 let held: Vec<(usize, f64)> =
@@ -260,6 +263,19 @@ impl FitProblem<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn outliers_have_no_pull() {
+        let pull = |error: f64| {
+            let (residual, slope) = bounded(error, 0.4);
+            residual * slope
+        };
+        assert!(pull(0.4) > pull(2.4) && pull(2.4) > pull(20.0) && pull(200.0) < 1e-3);
+        for error in [-0.7, -0.05, 0.02, 1.3] {
+            let numeric = (bounded(error + 1e-6, 0.4).0 - bounded(error - 1e-6, 0.4).0) / 2e-6;
+            assert!((numeric - bounded(error, 0.4).1).abs() < 1e-5, "{error}");
+        }
+    }
 
     #[test]
     fn large_errors_count_linearly() {

@@ -2,7 +2,7 @@
 
 use super::levels::LevelPrior;
 use super::levels::PoolingLevel::{
-    All, Attention, Cell, Family, Format, Lengths, Model, ModelCell, Runtime, RuntimeFamily, RuntimeFormat,
+    All, Attention, Cell, Family, Format, Lengths, ModelCell, Runtime, RuntimeFamily, RuntimeFormat,
     RuntimeLengths, Version,
 };
 use crate::spec::constant::{CONSTANTS, CalibratedConstant, ConstantEntry};
@@ -152,9 +152,9 @@ const WAITS: &[LevelPrior] = &[
 
 const KERNELS_BY_MODEL: &[LevelPrior] = &[(ModelCell, 0.06)];
 const LAUNCHES_BY_MODEL: &[LevelPrior] = &[(ModelCell, 0.1)];
-const INTERFERENCE_BY_MODEL: &[LevelPrior] = &[];
-const FRONT_END_BY_MODEL: &[LevelPrior] = &[(ModelCell, 0.5)];
-const WAITS_BY_MODEL: &[LevelPrior] = &[(ModelCell, 0.3)];
+const INTERFERENCE_BY_MODEL: &[LevelPrior] = &[(ModelCell, 0.1)];
+const FRONT_END_BY_MODEL: &[LevelPrior] = &[(ModelCell, 0.3)];
+const WAITS_BY_MODEL: &[LevelPrior] = &[(ModelCell, 0.15)];
 
 /// Kernel constants of single-stream runtimes: few vendors tune them, so generations and backends differ widely.
 const STREAM: &[LevelPrior] =

@@ -58,7 +58,7 @@ fn logged() -> Vec<Logged> {
 #[test]
 fn the_cache_takes_what_the_parts_leave() {
     let problem = ask(&on("Llama-3.1-8B", "1xh100-sxm")).unwrap();
-    let known = problem.formats[0].plain().chip;
+    let known = problem.formats[0].plain();
     let mut compared = 0;
     for row in logged() {
         let parts = [row.gpu_total_gib, row.gpu_memory_utilization, row.weights_gib, row.activation_peak_gib];
@@ -68,9 +68,10 @@ fn the_cache_takes_what_the_parts_leave() {
             capacity: gib(total),
             utilization: Qty(utilization),
             buffers: gib(row.non_torch_gib.unwrap_or(0.0)),
-            ..known
+            ..known.chip
         };
-        let held = footprint(gib(weights), (Qty(0.0), None), None, gib(activations), &chip);
+        let machine = mantile::cost::machine::Machine { chip, ..known.clone() };
+        let held = footprint(gib(weights), (Qty(0.0), None), None, gib(activations), &machine);
         let left = (held.usable.value() - held.total.value()) / GIB;
         // Every part is rounded to a hundredth.
         assert!(
