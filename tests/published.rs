@@ -214,16 +214,18 @@ fn chosen(table: &str, choice: &str) -> String {
         let list = choice.split(';').find_map(|part| part.trim().strip_prefix(key))?;
         Some(list.split_whitespace().map(|number| number.parse().unwrap()).collect())
     };
-    let (rows, columns) = (numbers("rows "), numbers("columns "));
+    let columns = numbers("columns ");
+    let lines: Vec<&str> = table.lines().collect();
+    let wanted: Vec<&str> = match numbers("rows ") {
+        // Two lines of header come before row 1.
+        Some(rows) => [0, 1].into_iter().chain(rows.iter().map(|row| row + 1)).map(|at| lines[at]).collect(),
+        None => lines,
+    };
     let mut written = String::new();
-    for (number, line) in table.lines().enumerate() {
+    for line in wanted {
         // A second table follows.
         if line.is_empty() {
             written.push('\n');
-            continue;
-        }
-        // Two lines of header come before row 1.
-        if number >= 2 && rows.as_ref().is_some_and(|rows| !rows.contains(&(number - 1))) {
             continue;
         }
         let cells: Vec<&str> = line.trim_matches('|').split('|').collect();
