@@ -260,7 +260,7 @@ pub fn audit(
     AuditReport { scenario, question, notation, section: section_of(grade, assumptions), known }
 }
 
-/// Columns of [`csv`], before the metrics.
+/// Columns of [`csv()`], before the metrics.
 const COLUMNS: [&str; 6] = ["kind", "symbol", "enters", "value", "grade", "source"];
 
 /// Every input as a row, with its elasticities.

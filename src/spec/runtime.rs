@@ -174,7 +174,7 @@ impl Runtime {
         self.vendors.iter().any(|name| *name == device.vendor.name() || *name == device.family)
     }
 
-    /// The factors of one's own measurements of a cell; `model` as [`MeasuredAt::model`] has it.
+    /// The factors of one's own measurements of a cell; `model` is an architecture and a number of parameters.
     pub fn correction(
         &self,
         model: impl FnOnce() -> String,

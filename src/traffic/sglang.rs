@@ -399,6 +399,10 @@ impl SglangEngine {
         if self.running.len() < self.settings.decodes_min_requests as usize {
             self.deferred = 0;
         }
+        // An idle scheduler looks at new requests at once.
+        if self.settings.receive_interval > 1 && self.running.is_empty() {
+            self.deferred = 0;
+        }
         let mut batch = None;
         if self.deferred > 0 {
             self.deferred -= 1;
@@ -406,9 +410,6 @@ impl SglangEngine {
             batch = self.prefill(note);
             // A step with prompts is followed by a look at new requests.
             self.deferred = self.settings.receive_interval.max(1) - 1;
-        }
-        if self.running.is_empty() {
-            self.deferred = 0;
         }
         if batch.is_some() {
             self.deferred = self.settings.decodes_after_prefill;

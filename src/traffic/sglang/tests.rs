@@ -26,7 +26,7 @@ fn random_settings(rng: &mut Rng) -> SglangSettings {
         decodes_after_prefill: if rng.u32(0..4) == 0 { 3 } else { 0 },
         decodes_min_requests: rng.u32(0..3),
         delayed_passes: None,
-        receive_interval: 1,
+        receive_interval: [1, 1, 1, 7][rng.usize(0..4)],
         draft: None,
     }
 }

@@ -862,6 +862,7 @@ class SglangSettings(Record):
     decodes_after_prefill: int
     decodes_min_requests: int
     delayed_passes: int | None
+    receive_interval: int
     draft: DraftSettings | None
 
 
