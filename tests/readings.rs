@@ -32,11 +32,13 @@ use mantile::serving::static_batch::static_step;
 use mantile::serving::step::CostObserver;
 use mantile::serving::streamed::{arrival, transfer};
 use mantile::serving::utilization::{bubble, mbu, mfu, prefill_tok_s, prompt_load};
+use mantile::spec::correction::{CellCorrection, ShrunkFactor};
 use mantile::spec::figure::Figure;
 use mantile::spec::objective::METRICS;
 use mantile::spec::percentile::Percentile;
 use mantile::spec::runtime::StatedHold;
 use mantile::spec::scenario::Scenario;
+use mantile::store::prediction_intervals::model_key;
 use mantile::store::resolved_scenario::ResolvedScenario;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
@@ -371,6 +373,27 @@ fn of_held_prompts(runtime: &str, ranks: u64) -> Case {
     Case { problem, candidate: Candidate { formats: 0, pools, offload: Offload::Nothing } }
 }
 
+/// A deployment with factors of its own measurements.
+fn of_own_measurements() -> Case {
+    let weight_format = Some("bf16".to_owned());
+    let scenario = Scenario { weight_format, ..ask::on("Llama-3.1-8B", "1xh100-sxm") };
+    let mut resolved = ResolvedScenario::resolve(&ask::CATALOG, &scenario).unwrap();
+    let factor = || ShrunkFactor::of(&[0.2], [0.8, 1.25]);
+    let correction = CellCorrection {
+        model: model_key(&resolved.graph),
+        hardware: resolved.cluster.device.id.clone(),
+        weight_format: "bf16".into(),
+        time: factor(),
+        memory: factor(),
+        source: "one row".into(),
+    };
+    std::sync::Arc::make_mut(&mut resolved.runtime).corrections.push(correction);
+    let (problem, plan) = (resolved.problem().unwrap(), ParallelPlan::SINGLE);
+    let stages = usual_cut(&problem.graph, plan.pp);
+    let pools = vec![PoolPlan { role: Role::Aggregated, plan, stages, replicas: 1, concurrency: 8 }];
+    Case { problem, candidate: Candidate { formats: 0, pools, offload: Offload::Nothing } }
+}
+
 /// The TTFT of a benchmark that starts with all its clients at once.
 fn from_start<R: Reading>(case: &Case, read: &R) -> Vec<(String, Qty<R::N>)> {
     let machine = case.problem.formats[case.candidate.formats].machine.read(read);
@@ -394,6 +417,7 @@ fn readings_agree_and_every_formula_is_read() {
     each_case(300, |case| promises(case, &seen));
     promises(&of_a_version(), &seen).unwrap();
     promises(&of_random_arrivals(), &seen).unwrap();
+    promises(&of_own_measurements(), &seen).unwrap();
     for (runtime, ranks) in [("sglang", 1), ("trtllm", 1), ("trtllm", 8)] {
         promises(&of_held_prompts(runtime, ranks), &seen)
             .unwrap_or_else(|fault| panic!("{runtime}, {ranks}: {fault}"));

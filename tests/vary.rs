@@ -287,7 +287,7 @@ fn a_sweep_is_continued_only_where_every_file_is_what_it_was() {
     let files = [
         (CatalogKind::Systems, "dgx-h100", "450 GB/s", "400 GB/s"),
         (CatalogKind::Devices, "nvidia-h100-sxm", "3.35 TB/s", "3.3 TB/s"),
-        (CatalogKind::Runtimes, "vllm", "17.09 ms", "17.1 ms"),
+        (CatalogKind::Runtimes, "vllm", "17.56 ms", "17.6 ms"),
         (CatalogKind::Objectives, "throughput", "\"limits\": {}", "\"limits\": {\"ttft\": \"3 s\"}"),
         (CatalogKind::Workloads, "chat", "2048", "2047"),
         (CatalogKind::Formats, "fp8", "8 bit", "9 bit"),

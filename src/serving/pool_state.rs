@@ -303,7 +303,7 @@ crate::formulas! {
     HELD_FOR_RANKS {
         symbol: "steps_until_every_rank_has_a_prompt",
         unit: COUNT,
-        why: "after the first prompt, the time until each of the other attention ranks has one too, where prompts come to them at random",
+        why: "after the first prompt, the time until each of the other attention ranks has one too, where prompts arrive at random",
         cite: "coupon collector's problem (Feller 1950, IX.3); attention_dp_config.enable_balance: _balance_adp_requests of tensorrt_llm/_torch/pyexecutor/py_executor.py",
     }
     HELD_PROMPTS {
@@ -321,7 +321,7 @@ crate::formulas! {
     HELD_INTERVAL {
         symbol: "steps_held",
         unit: COUNT,
-        why: "requests are received every so many decode steps, and come at any of them",
+        why: "requests are received once in a number of decode steps, and come at any of them",
         cite: "mean of arrivals that are spread evenly; sglang/srt/managers/scheduler_recv_skipper.py",
     }
     TPOT {

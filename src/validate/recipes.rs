@@ -24,7 +24,7 @@ enum RecipeLayout {
     Served,
 }
 
-/// What a row says that decides its recipe.
+/// The part of a row that decides its recipe.
 #[derive(Clone, Copy)]
 pub(super) struct RecipeRow<'a> {
     pub layout: TableLayout,

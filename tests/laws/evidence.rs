@@ -3,7 +3,9 @@
 use mantile::report::result::{OptimizeResult, ReportedDeployment};
 use mantile::request::UNCONTROLLED;
 use mantile::request::optimize::{OptimizeRequest, optimize};
-use mantile::search::simpler::ENOUGH_WINS;
+use mantile::search::point::place;
+use mantile::search::run::{UNWATCHED, run};
+use mantile::search::simpler::{ENOUGH_WINS, wins};
 use mantile::spec::evidence::EvidenceRule;
 use mantile::spec::objective::{Direction, Metric};
 use mantile::spec::percentile::{Confidence, OddsLevel};
@@ -11,6 +13,7 @@ use mantile::spec::scenario::Scenario;
 use mantile::store::catalog::Catalog;
 
 use super::optimality::{DEVICES, drawn, spelled};
+use crate::ask::{ask, on};
 use crate::draw::cases;
 
 fn answer(catalog: &Catalog, scenario: &Scenario, evidence: EvidenceRule) -> Option<OptimizeResult> {
@@ -145,4 +148,22 @@ fn required_odds_are_met_and_cost_something() {
             best = value.or(best);
         }
     }
+}
+
+/// Equal plans win half of the draws each, and a better one more.
+#[test]
+fn a_plan_wins_more_draws_the_better_it_is() {
+    let problem = ask(&on("Llama-3.1-8B", "2xh100")).unwrap();
+    let best = run(&problem, &UNWATCHED).best.unwrap();
+    let times = |factor: f64| {
+        let mut other = best.clone();
+        for metric in [Metric::OutputTokS, Metric::OutputTokSPerDevice] {
+            other.point[place(metric)] *= factor;
+        }
+        wins(&problem, &other, &best).unwrap()
+    };
+    assert!((times(1.0) - 0.5).abs() < 0.03);
+    let shares = [0.5, 0.9, 0.97, 1.0, 1.03, 1.1, 2.0].map(times);
+    assert!(shares.windows(2).all(|pair| pair[0] < pair[1]), "{shares:?}");
+    assert!(shares[0] < 0.02 && shares[6] > 0.98, "{shares:?}");
 }

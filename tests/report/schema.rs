@@ -20,7 +20,8 @@ fn describes(name: &str, value: &Value) {
 
 #[test]
 fn every_kind_of_answer_is_described() {
-    let split = optimize(&scenario("Llama-3.1-8B", "2xh100"));
+    let mode = Some(mantile::spec::plan_space::ServingMode::Disaggregated);
+    let split = optimize(&Scenario { mode, ..scenario("Llama-3.1-8B", "2xh100") });
     assert!(split.front.iter().any(|point| point.plan.mode == "disaggregated"));
     let one = optimize(&scenario("Llama-3.1-8B", "1xh100"));
     assert_eq!(one.best.as_ref().unwrap().plan.mode, "aggregated");

@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{PlacementReport, PlacementResult};
 use crate::report::evidence::PlanEvidence;
-use crate::report::number::{digits, time};
+use crate::report::number::time;
 use crate::report::result::Quantiles;
+use crate::report::text::screen::ends;
 use crate::spec::evidence::MemberRecord;
 use crate::spec::nearness::{Interval, Nearness};
 use crate::spec::role::Role;
@@ -48,16 +49,9 @@ impl PlacementIntervals {
 
     /// Nine measurements in ten are between the ends of each, in one line.
     pub fn words(&self) -> String {
-        let times = |of: &Quantiles| format!("{} to {}", time(of.p10), time(of.p90));
-        format!(
-            "decode step {}, prefill {}, E2E {}; {} to {} tok/s in decode; {}",
-            times(&self.token_ms),
-            times(&self.prefill_ms),
-            times(&self.request_ms),
-            digits(self.decode_tok_s.p10),
-            digits(self.decode_tok_s.p90),
-            self.near.words()
-        )
+        let times = |of: &Quantiles| ends(&time(of.p10), &time(of.p90));
+        let [step, prompt, whole] = [&self.token_ms, &self.prefill_ms, &self.request_ms].map(times);
+        format!("decode step {step}, prefill {prompt}, E2E {whole}")
     }
 }
 

@@ -37,7 +37,7 @@ pub fn metrics(best: &ReportedDeployment, inputs: &ReportInputs) -> String {
     let unknown = || ("unknown".to_string(), String::new());
     let (cost, cost_note) = m.usd_per_mtok.map_or_else(unknown, |usd| {
         let total = m.usd_per_mtok_total.map_or_else(|| "unknown".to_string(), digits);
-        let note = format!("of output; {total} USD/Mtok of input and output");
+        let note = format!("of output; {total} of input and output");
         (format!("{} USD/Mtok", digits(usd)), note + &between(Metric::UsdPerMtok, digits))
     });
     let by_time = m.usd_per_hour.zip(m.usd_per_day.zip(m.usd_per_month));

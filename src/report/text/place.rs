@@ -180,7 +180,11 @@ fn speed(placed: &PlacementReport, answer: &PlacementResult) -> String {
     ];
     let lines = table(&["", "", ""], &rows);
     let lines = lines.split_once('\n').map_or("", |(_header, lines)| lines);
-    let between = answer.intervals.as_ref().map(|known| paragraph(&format!("p10–p90: {}", known.words())));
+    let between = answer.intervals.as_ref().map(|known| {
+        let [low, high] = [known.decode_tok_s.p10, known.decode_tok_s.p90].map(digits);
+        let rate = format!("{low} to {high} tok/s in decode");
+        paragraph(&format!("p10–p90: {}; {rate}; {}", known.words(), known.near.words()))
+    });
     heading("Speed", "") + &indent(lines, 2) + &between.unwrap_or_default()
 }
 

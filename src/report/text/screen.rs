@@ -165,7 +165,7 @@ pub fn slo_rows(best: &ReportedDeployment, inputs: &ReportInputs) -> Vec<Vec<Str
 }
 
 /// Both ends of an interval; a unit that they share is written once.
-fn ends(low: &str, high: &str) -> String {
+pub fn ends(low: &str, high: &str) -> String {
     let unit = |text: &str| text.split_once(' ').map(|(_, unit)| unit.to_owned());
     let number = low.split_once(' ').map_or(low, |(number, _)| number);
     format!("{}–{high}", if unit(low) == unit(high) { number } else { low })

@@ -64,7 +64,7 @@ fn each_remedy_gives_what_it_says_and_the_best_comes_first() {
         let shown = format!("{scenario:?}: {:?}", conflict.remedies);
         let gains = gains(&conflict.remedies);
         for (remedy, gain) in conflict.remedies.iter().zip(&gains) {
-            let found = answer(typed(&scenario, &remedy.flags)).and_then(|found| found.best);
+            let found = answer(typed(&scenario, &remedy.flags)).and_then(|found| found.optimum().cloned());
             let found = found.unwrap_or_else(|| panic!("{shown}: {} gives nothing", remedy.flags));
             let value = found.figure(gain.objective.metric).unwrap();
             assert!(near(value, gain.value), "{shown}: {} gives {value}", remedy.flags);
