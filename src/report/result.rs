@@ -353,7 +353,7 @@ impl Intervals {
             requests_per_s: rate(figures.requests_per_s),
             usd_per_mtok: cost(figures.usd_per_mtok),
             usd_per_mtok_total: cost(figures.usd_per_mtok_total),
-            // What costs nothing has no finite number of tokens for a dollar.
+            // A deployment that costs nothing has no finite number of tokens for a dollar.
             tok_per_usd: figures.tok_per_usd.filter(|tokens| tokens.is_finite()).and_then(rate),
             source: interval.source.clone(),
         }

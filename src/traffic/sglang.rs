@@ -603,7 +603,7 @@ impl SglangEngine {
         let few = self.running.len() < self.settings.decodes_min_requests as usize;
         let interval = self.settings.receive_interval.max(1);
         self.deferred = match steps.checked_sub(self.deferred + 1) {
-            _ if few => 0,
+            _ if few => interval - 1,
             None => self.deferred - steps,
             Some(later) => interval - 1 - later % interval,
         };

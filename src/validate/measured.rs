@@ -186,7 +186,7 @@ const DRAWN: [&str; 2] = ["InferenceX", "InferenceMAX"];
 /// The source whose TTFT is a mean: than the medians of the same deployments (InferenceMAX) it is longer by a tenth of
 /// the first wave.
 const MEANS: &str = "InferenceX";
-/// Requests of each client in the benchmarks of InferenceX: https://github.com/SemiAnalysisAI/InferenceX
+/// Requests of each client in the benchmarks of InferenceX: <https://github.com/SemiAnalysisAI/InferenceX>
 /// (benchmarks/benchmark_lib.sh, num_prompts).
 pub const REQUESTS_PER_CLIENT: u64 = 10;
 /// Drawn lengths, least and most, as fractions of the nominal length.
