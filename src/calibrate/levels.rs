@@ -26,7 +26,6 @@ pub enum PoolingLevel {
     Version,
     /// Runtime, generation, weight format and attention type.
     Cell,
-    Model,
     /// Runtime, generation, weight format and model.
     ModelCell,
 }
@@ -53,8 +52,8 @@ impl CalibrationUnknown {
         (level, spread): LevelPrior,
     ) -> CalibrationUnknown {
         use PoolingLevel::{
-            Attention, Cell, Family, Format, Lengths, Model, ModelCell, Runtime, RuntimeFamily,
-            RuntimeFormat, RuntimeLengths, Version,
+            Attention, Cell, Family, Format, Lengths, ModelCell, Runtime, RuntimeFamily, RuntimeFormat,
+            RuntimeLengths, Version,
         };
         let when = |levels: &[PoolingLevel]| levels.contains(&level);
         let text = |levels: &[PoolingLevel], text: &String| when(levels).then(|| text.clone());
@@ -79,7 +78,7 @@ impl CalibrationUnknown {
                 // A server's collectives carry over to links of the same kind. Single streams have few, on any link.
                 link: (is_collective(of) && !sample.deployment.timed_separately)
                     .then_some(sample.calibration_key.link),
-                model: text(&[Model, ModelCell], &sample.calibration_key.model),
+                model: text(&[ModelCell], &sample.calibration_key.model),
                 times: 1.0,
             },
             spread,

@@ -101,9 +101,9 @@ impl CalibrationSample {
             || self.deployment.from_start.is_some() && !self.waits_for_ranks()
     }
 
-    /// Whether a launch flag lets prompts wait until all attention ranks have one, which is not simulated.
+    /// Whether prompts wait until all attention ranks have one, which is not simulated.
     fn waits_for_ranks(&self) -> bool {
-        self.machine.held.is_some() && self.deployment.pools.iter().any(|pool| pool.plan.dp > 1)
+        self.deployment.pools.iter().any(|pool| self.machine.ranks_wait_together(pool.plan.dp))
     }
 
     /// Simulates the run with these constants.

@@ -60,7 +60,6 @@ pub fn levels_by_model(of: CalibratedConstant) -> &'static [LevelPrior] {
         | Of::MoeMemory => KERNELS_BY_MODEL,
         Of::KernelLaunch | Of::HostPerStep => LAUNCHES_BY_MODEL,
         Of::PrefillInterference => INTERFERENCE_BY_MODEL,
-        // The front end knows no model, its requests are as long in each row of one.
         Of::RequestOverhead => FRONT_END_BY_MODEL,
         Of::PromptQueue | Of::PromptBurst | Of::StepWait | Of::RequestWork => WAITS_BY_MODEL,
         Of::CollectiveLatency

@@ -11,7 +11,7 @@ use crate::quantity::datum::Datum;
 use crate::quantity::num::{Num, Qty};
 use crate::quantity::read::Reading;
 use crate::spec::constant::{CalibratedConstant, calibrated_constants};
-use crate::spec::runtime::StepPolicy;
+use crate::spec::runtime::{SchedulerPolicy, StepPolicy};
 
 figures! {
     /// Constants of one device.
@@ -164,6 +164,11 @@ impl<T> Machine<T> {
     /// The rules of its scheduler, where the closed form follows them.
     pub fn formula_policy(&self) -> Option<StepPolicy> {
         self.policy.and_then(StepPolicy::in_formulas)
+    }
+
+    /// Whether `ranks` attention ranks hold prompts back until each of them has one: those of TensorRT-LLM.
+    pub fn ranks_wait_together(&self, ranks: u64) -> bool {
+        ranks > 1 && self.held.is_some() && self.policy.is_some_and(|it| it.like == SchedulerPolicy::Trtllm)
     }
 
     /// The machine with the weight format of a phase.

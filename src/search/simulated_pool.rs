@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::cost::machine::{HeldPrompts, Machine};
+use crate::cost::machine::Machine;
 use crate::plan::parallel::Phase;
 use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
@@ -54,12 +54,6 @@ pub struct SchedulerInputs {
     pub held: Option<(u32, f64)>,
 }
 
-/// How long a rank holds prompts back by itself. Attention ranks of TensorRT-LLM do so together, which is not simulated.
-fn held_alone<'a>(instance: &Instance, machine: &'a Machine<Qty<f64>>) -> Option<&'a HeldPrompts<Qty<f64>>> {
-    let together = instance.plan.dp > 1 && machine.policy?.like == SchedulerPolicy::Trtllm;
-    machine.held.as_ref().filter(|_| !together)
-}
-
 impl SchedulerInputs {
     /// Those of an instance that holds the caches of this phase, without a prefix cache or a draft, with `spilled` bytes
     /// of a device in host memory, started for `concurrency` requests at a time; `None` where its scheduler is not
@@ -83,7 +77,8 @@ impl SchedulerInputs {
             max_context: instance.max_context,
             caches_prefixes: false,
             draft: None,
-            held: held_alone(instance, machine)
+            // Ranks that wait for each other are not simulated.
+            held: (machine.held.as_ref().filter(|_| !machine.ranks_wait_together(instance.plan.dp)))
                 .map(|held| (held.steps.value() as u32, held.tokens_ratio.value())),
         })
     }
