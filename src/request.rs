@@ -43,6 +43,7 @@ mod simulated_figures;
 pub mod simulated_operation;
 pub mod simulated_run;
 pub mod simulated_tiers;
+pub mod start_check;
 pub mod static_batch;
 pub mod stepped_down;
 pub mod sweep;

@@ -28,6 +28,7 @@ pub mod notation;
 pub mod objective;
 pub mod odds;
 pub mod offload;
+pub mod option_effect;
 pub mod option_table;
 pub mod overrides;
 pub mod percentile;

@@ -144,7 +144,7 @@ def main():
         rows[row["flags"][0]] = row
     common.write("llama.cpp", commit, ["llama-server"],
                  f"common/arg.cpp and tools/server/README.md in the source archive of llama-cpp-python {VERSION}",
-                 rows.values(), spelling=["--a_b is --a-b"])
+                 rows.values(), spelling=["underscore"])
 
 
 if __name__ == "__main__":

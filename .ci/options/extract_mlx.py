@@ -25,7 +25,7 @@ def main():
     except Built as built:
         rows = common.rows_of(built.args[0])
     common.write("mlx", VERSION, ["mlx_lm.server"], "mlx_lm/server.py of the published wheel of mlx-lm", rows,
-                 spelling=["--abc is --abcdef where no other option begins so"])
+                 spelling=["equals", "prefix"])
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ def main():
     rows = common.rows_of(sglang_parser.load())
     common.write("sglang", sglang_parser.VERSION, sglang_parser.PROGRAMS[0],
                  "sglang/srt/server_args.py and sglang/srt/arg_groups/fields of the published wheel", rows,
-                 spelling=["--abc is --abcdef where no other option begins so"])
+                 spelling=["equals", "prefix"])
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ def main():
             row.update({name: getattr(limit, word) for word, name in common.LIMITS.items() if hasattr(limit, word)})
     common.write("vllm", vllm_parser.VERSION, ["vllm", "serve"],
                  "vllm/entrypoints/common/cli_args.py and vllm/engine/arg_utils.py of the published wheel", rows,
-                 positional=["model_tag"], spelling=["--a_b is --a-b", "--a.key VALUE is --a '{\"key\": VALUE}'"])
+                 positional=["model_tag"], spelling=["equals", "prefix", "underscore", "dotted"])
 
 
 if __name__ == "__main__":

@@ -101,7 +101,8 @@ impl Estimate {
         self.plot.write(|| estimate_picture(&report, timeline.as_ref()))?;
         self.trace.write(|| timed.then(|| given_timeline(catalog, scenario)))?;
         let kept = report.candidate.violations.is_empty();
-        let runs = timed && (kept || !self.slo);
+        let starts = report.command.as_ref().is_none_or(|command| command.will_not_start.is_empty());
+        let runs = timed && starts && (kept || !self.slo);
         let status = ExitStatus::of(runs);
         // Where the answer is text, it has the warning itself.
         let risk = report.risk();

@@ -5,7 +5,8 @@ use crate::spec::degree::Degrees;
 use crate::spec::offload::OffloadPart;
 use serde_json::Value;
 
-use super::read::{Leftover, LeftoverReason, ReadCommand, read};
+use super::layer_split::layers_by_shares;
+use super::read::{Leftover, ReadCommand, read};
 use super::settings::{SettingValue, Settings};
 use super::settings_file::NamedFiles;
 use super::shell::Process;
@@ -23,6 +24,8 @@ pub type KnownLaunch = (Launch, OptionTable);
 #[derive(Clone, Debug)]
 pub struct ReadProcess {
     pub process: Process,
+    /// Index of the first of its words that was read as an option; `None` where the words were changed before.
+    pub arguments: Option<usize>,
     /// Its settings, and what was not read.
     pub read: ReadCommand,
 }
@@ -104,13 +107,14 @@ pub fn read_launch<'a>(
     for process in processes.iter().filter(|process| !process.words.is_empty()) {
         let fits = |one: &&KnownLaunch| arguments(one, process).is_some();
         let Some(one) = known.iter().find(fits) else { continue };
-        let words = arguments(one, process).unwrap_or_default();
-        let (words, role) = without_dynamo(&one.0, process, words);
+        let given = arguments(one, process).unwrap_or_default();
+        let (words, role) = without_dynamo(&one.0, process, given);
+        let arguments = (words.len() == given.len()).then(|| process.words.len() - given.len());
         let mut read = read((&one.0, &one.1), &process.environment, &words, files);
         if let Some(role) = role.filter(|role| role != "agg") {
             read.settings.set(Setting::Role, SettingValue::Word(role));
         }
-        found.push((one, ReadProcess { process: process.clone(), read }));
+        found.push((one, ReadProcess { process: process.clone(), arguments, read }));
     }
     let serves = |(_, one): &(&KnownLaunch, ReadProcess)| {
         let settings = &one.read.settings;
@@ -162,9 +166,19 @@ impl ReadLaunch<'_> {
     }
 
     /// The scenario with what the commands set; fields of `given` take precedence.
-    pub fn scenario(&self, given: Scenario, layers: Option<u64>) -> Result<Scenario, Error> {
+    pub fn scenario(
+        &self,
+        given: Scenario,
+        layers: Option<u64>,
+        devices: Option<u64>,
+    ) -> Result<Scenario, Error> {
         let settings = self.first();
-        let word = |setting| settings.word(setting).map(str::to_owned);
+        // A value that leaves a setting to the checkpoint sets nothing.
+        let open = |setting: Setting, word: &str| {
+            let of = self.known.0.settings.iter().filter(|option| option.setting == setting);
+            of.into_iter().any(|option| option.open.iter().any(|open| open == word))
+        };
+        let word = |setting| settings.word(setting).filter(|word| !open(setting, word)).map(str::to_owned);
         let real = |setting| match settings.get(setting) {
             Some(SettingValue::Real(value)) => Some(*value),
             Some(SettingValue::Count(count)) => Some(*count as f64),
@@ -174,7 +188,7 @@ impl ReadLaunch<'_> {
         let read = Scenario {
             model: word(Setting::Model),
             runtime: Some(self.known.0.id.clone()),
-            weight_format: word(Setting::WeightFormat),
+            weight_format: word(Setting::WeightFormat).or(word(Setting::Dtype)),
             kv_format: word(Setting::KvFormat),
             max_num_batched_tokens: settings.count(Setting::TokenBudget),
             max_num_seqs: settings.count(Setting::MaxSequences),
@@ -185,7 +199,7 @@ impl ReadLaunch<'_> {
             draft,
             ..Scenario::default()
         };
-        let deployment = given.deployment.clone().unwrap_or_default().or(self.deployment(layers)?);
+        let deployment = given.deployment.clone().unwrap_or_default().or(self.deployment(layers, devices)?);
         Ok(Scenario { deployment: Some(deployment), ..given.or(read) })
     }
 
@@ -222,14 +236,17 @@ impl ReadLaunch<'_> {
         has && self.first().word(Setting::GpuLayers).is_none_or(|layers| layers == "auto")
     }
 
-    /// The plan of the commands; `layers` are those of the model.
-    fn deployment(&self, layers: Option<u64>) -> Result<Deployment, Error> {
+    /// The plan of the commands; `layers` are those of the model, `devices` those of the hardware.
+    fn deployment(&self, layers: Option<u64>, devices: Option<u64>) -> Result<Deployment, Error> {
+        let spreads = self.known.0.settings.iter().any(|option| option.setting == Setting::SplitMode);
+        let at = Surroundings { layers, devices, spreads };
         let mut pools: Vec<ReadPool> = Vec::new();
         for one in &self.processes {
             let settings = &one.read.settings;
             let role = settings.word(Setting::Role).unwrap_or("aggregated").to_owned();
-            let degrees = degrees(settings);
-            let replicas = one.process.replicas.unwrap_or(1);
+            let degrees = degrees(settings, at);
+            let copies = settings.count(Setting::Copies).filter(|_| !settings.is_on(Setting::AttentionDp));
+            let replicas = one.process.replicas.unwrap_or(1) * copies.unwrap_or(1);
             match pools.iter_mut().find(|pool| pool.role == role) {
                 Some(pool) if pool.degrees == degrees => pool.replicas += replicas,
                 Some(pool) => {
@@ -244,7 +261,7 @@ impl ReadLaunch<'_> {
             let pool = pools.iter().find(|pool| pool.role == role)?;
             Some(Degrees { replicas: Some(pool.replicas), ..pool.degrees.clone() })
         };
-        let plan = host_part(self.first(), layers).map(|host| {
+        let plan = host_part(self.first(), at).map(|host| {
             let pool = PoolText { degrees: of("aggregated").unwrap_or_default(), ..PoolText::default() };
             PlanText { pools: vec![pool], host: Some(host), ..PlanText::default() }.to_string()
         });
@@ -269,31 +286,63 @@ fn streamed_part(settings: &Settings) -> Option<OffloadPart> {
     })
 }
 
-fn degrees(settings: &Settings) -> Degrees {
+/// Layers of each device of a server that spreads them by shares; empty where one device has all.
+fn layers_of_devices(settings: &Settings, at: Surroundings) -> Vec<u64> {
+    let Surroundings { layers: Some(layers), devices, spreads: true } = at else { return vec![] };
+    if !matches!(settings.word(Setting::SplitMode), None | Some("layer")) {
+        return vec![];
+    }
+    let named = settings.word(Setting::Devices).map(|names| names.split(',').count());
+    let shares = match settings.get(Setting::TensorSplit) {
+        Some(SettingValue::Shares(shares)) => shares.clone(),
+        // In proportion to the free memory, and so evenly over like devices.
+        _ => vec![1.0; named.unwrap_or(devices.unwrap_or(1) as usize)],
+    };
+    let stated = settings.word(Setting::GpuLayers).and_then(|layers| layers.parse::<u64>().ok());
+    let mut counts = layers_by_shares(&shares, layers, stated.unwrap_or(layers + 1));
+    counts.retain(|count| *count > 0);
+    if counts.len() > 1 { counts } else { vec![] }
+}
+
+/// What is around a command, as far as its plan depends on it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Surroundings {
+    /// Layers of the model.
+    pub layers: Option<u64>,
+    /// Devices that the process sees.
+    pub devices: Option<u64>,
+    /// Whether the runtime spreads layers over all devices by itself.
+    pub spreads: bool,
+}
+
+fn degrees(settings: &Settings, at: Surroundings) -> Degrees {
     let count = |setting| settings.count(setting).filter(|degree| *degree > 1);
     let shares = match settings.get(Setting::TensorSplit) {
-        Some(SettingValue::Counts(counts)) => counts.clone(),
-        _ => vec![],
+        Some(SettingValue::Shares(shares)) => shares.len(),
+        _ => 0,
     };
     let tensor = settings.word(Setting::SplitMode) == Some("tensor");
+    let spread = layers_of_devices(settings, at);
     let ranks = count(Setting::Ranks);
     let dp = match (count(Setting::Dp), ranks) {
         (Some(dp), _) => Some(dp),
-        (None, Some(ranks)) if settings.is_on(Setting::AttentionDp) => Some(ranks),
+        (None, _) if settings.is_on(Setting::AttentionDp) => count(Setting::Copies).or(ranks),
         (None, _) => None,
     };
     let tp = count(Setting::Tp)
         .or(ranks.map(|ranks| ranks / dp.unwrap_or(1)))
-        .or((tensor && shares.len() > 1).then_some(shares.len() as u64))
+        .or((tensor && shares > 1).then_some(shares as u64))
+        .or(at.devices.filter(|_| tensor && at.spreads && shares == 0))
         .filter(|tp| *tp > 1);
-    let layered = (!tensor && shares.len() > 1).then_some(shares.len() as u64);
+    let layered = (spread.len() > 1).then_some(spread.len() as u64);
     let (pp, cp) = (count(Setting::Pp).or(layered), count(Setting::Cp));
     let all = tp.unwrap_or(1) * cp.unwrap_or(1) * dp.unwrap_or(1);
     let ep =
         count(Setting::Ep).or(settings.is_on(Setting::ExpertParallel).then_some(all).filter(|ep| *ep > 1));
     let stages = match settings.get(Setting::StageLayers) {
         Some(SettingValue::Counts(counts)) => Some(counts.clone()),
-        _ => layered.map(|_| shares),
+        // Layers in host memory are before those of the first device, and no part of a stage of their own.
+        _ => layered.map(|_| spread).filter(|counts| at.layers == Some(counts.iter().sum())),
     };
     Degrees {
         tp,
@@ -308,8 +357,8 @@ fn degrees(settings: &Settings) -> Degrees {
 }
 
 /// The part of the model that the commands put into host memory.
-fn host_part(settings: &Settings, layers: Option<u64>) -> Option<HostPart> {
-    let stages = degrees(settings).pp.unwrap_or(1);
+fn host_part(settings: &Settings, at: Surroundings) -> Option<HostPart> {
+    let stages = degrees(settings, at).pp.unwrap_or(1);
     let part = |tensors, layers: u64| HostPart { tensors, layers: u32::try_from(layers).unwrap_or(u32::MAX) };
     if let Some(experts) = settings.count(Setting::HostExperts).filter(|count| *count > 0) {
         return Some(part(HostedTensors::Experts, experts));
@@ -317,23 +366,11 @@ fn host_part(settings: &Settings, layers: Option<u64>) -> Option<HostPart> {
     if let Some(listed) = settings.word(Setting::HostExpertLayers) {
         return Some(part(HostedTensors::Experts, (listed.split('|').count() as u64).div_ceil(stages)));
     }
-    let on_device: u64 = settings.word(Setting::GpuLayers)?.parse().ok()?;
-    let hosted = layers?.saturating_sub(on_device);
-    (hosted > 0).then(|| part(HostedTensors::Layers, hosted.div_ceil(stages)))
-}
-
-impl LeftoverReason {
-    pub fn words(&self, runtime: &str) -> String {
-        match self {
-            LeftoverReason::Unknown { nearest: Some(nearest) } => {
-                format!("{runtime} does not know it; the nearest that it knows is {nearest}")
-            }
-            LeftoverReason::Unknown { nearest: None } => format!("{runtime} does not know it"),
-            LeftoverReason::BadValue { expected } => format!("expected {expected}"),
-            LeftoverReason::NoEffect => "it does not change the prediction".to_owned(),
-            LeftoverReason::NoFile => {
-                "its settings are not read: pass the folder with the file, --command DIR".to_owned()
-            }
-        }
+    if settings.is_on(Setting::HostExperts) {
+        return Some(part(HostedTensors::Experts, at.layers?.div_ceil(stages)));
     }
+    // The output counts as a layer of the devices.
+    let on_device: u64 = settings.word(Setting::GpuLayers)?.parse().ok()?;
+    let hosted = (at.layers? + 1).saturating_sub(on_device).min(at.layers?);
+    (hosted > 0).then(|| part(HostedTensors::Layers, hosted.div_ceil(stages)))
 }

@@ -106,6 +106,7 @@ fn typed(value: &SettingValue, word: &Word) -> Value {
         (SettingValue::Real(real), _) => Value::from(*real),
         (SettingValue::On(on), _) => Value::from(*on),
         (SettingValue::Counts(counts), _) => Value::from(counts.clone()),
+        (SettingValue::Shares(shares), _) => Value::from(shares.clone()),
         (_, Word::Text(text)) => Value::from(text.clone()),
         (_, Word::Variable(variable, _)) => Value::from(variable.name()),
     }

@@ -1,6 +1,7 @@
 //! The processes of a placement: layers in stages on heterogeneous devices of one host or several.
 
 use super::deployment::{Deployed, NODE, PoolLaunch, WorkerProgram};
+use super::layer_split::shares_of_layers;
 use super::settings::{LaunchModel, SettingValue, Settings, Variable, with_template};
 use crate::serving::terms::Lengths;
 use crate::spec::launch::{Launch, LaunchOption};
@@ -75,7 +76,7 @@ impl Placed {
 
     /// The settings of the process that answers requests.
     fn settings(&self, launch: &Launch, model: &LaunchModel) -> Settings {
-        use SettingValue::{Count, Counts, Real, Word};
+        use SettingValue::{Count, Counts, Real, Shares, Word};
         let mut settings = Settings::default();
         settings.formats(&self.weights, &self.kv, model);
         let tp = self.stages.first().map_or(1, |stage| stage.hosts.len() as u64);
@@ -88,9 +89,9 @@ impl Placed {
             if launch.request.is_some() || layers.iter().any(|count| *count != layers[0]) {
                 settings.set(Setting::StageLayers, Counts(layers.clone()));
             }
-            settings.set(Setting::TensorSplit, Counts(layers));
+            settings.set(Setting::TensorSplit, Shares(shares_of_layers(&layers)));
         } else if tp > 1 {
-            settings.set(Setting::TensorSplit, Counts(vec![1; tp as usize]));
+            settings.set(Setting::TensorSplit, Shares(vec![1.0; tp as usize]));
         }
         if self.devices() > 1 {
             let mode = if tp > 1 { "tensor" } else { "layer" };

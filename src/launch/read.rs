@@ -5,20 +5,23 @@ use serde_json::Value;
 use super::settings::{SettingValue, Settings, Variable};
 use super::settings_file::{NamedFiles, entries, file_name};
 use crate::spec::launch::{Launch, LaunchOption, OptionPlace};
-use crate::spec::option_table::{OptionKind, OptionRow, OptionTable, text as text_of, whole};
+use crate::spec::option_effect::WordEffect;
+use crate::spec::option_table::{OptionKind, OptionRow, OptionTable, Spelled, text as text_of, whole};
 use crate::spec::setting::{Setting, SettingKind};
 use crate::spec::text::near;
 
-/// An option of a command that has no effect on the price, or that the runtime does not know.
+/// A word of a command that sets nothing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Leftover {
     /// Place of the word in the command, from 1.
     pub place: usize,
+    /// The number of words of the option, its values included; 0 where it is not a word of the command.
+    pub words: usize,
     pub word: String,
     pub why: LeftoverReason,
 }
 
-/// The reason that a word of a command was not read.
+/// The reason that a word of a command sets nothing.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LeftoverReason {
     /// The runtime has no such option; the nearest that it has.
@@ -26,17 +29,65 @@ pub enum LeftoverReason {
         /// The nearest known spelling.
         nearest: Option<String>,
     },
-    /// The value is none that the option takes.
+    /// Several options begin so.
+    Ambiguous { options: Vec<String> },
+    /// The runtime refuses the value.
     BadValue { expected: String },
-    /// The option is known and does not change the prediction.
-    NoEffect,
+    /// The runtime may take the value of this setting, which is not understood.
+    NotUnderstood { setting: Setting, expected: String },
+    /// A variable of the shell that nothing sets, in the value of this setting.
+    Unset { setting: Setting, variables: Vec<String> },
+    /// The option is known and does not change the prediction, for this reason.
+    NoEffect { why: String },
+    /// The option matters and is not priced.
+    NotModelled { why: Option<String> },
     /// The file is not part of the text.
     NoFile,
+}
+
+impl LeftoverReason {
+    pub fn effect(&self) -> WordEffect {
+        match self {
+            LeftoverReason::Unknown { .. }
+            | LeftoverReason::Ambiguous { .. }
+            | LeftoverReason::BadValue { .. } => WordEffect::Refused,
+            LeftoverReason::NotUnderstood { .. } | LeftoverReason::Unset { .. } | LeftoverReason::NoFile => {
+                WordEffect::NotUnderstood
+            }
+            LeftoverReason::NoEffect { .. } => WordEffect::WithoutEffect,
+            LeftoverReason::NotModelled { .. } => WordEffect::NotModelled,
+        }
+    }
+
+    pub fn words(&self, runtime: &str) -> String {
+        match self {
+            LeftoverReason::Unknown { nearest: Some(nearest) } => {
+                format!("{runtime} does not know it; the nearest that it knows is {nearest}")
+            }
+            LeftoverReason::Unknown { nearest: None } => format!("{runtime} does not know it"),
+            LeftoverReason::Ambiguous { options } => {
+                format!("{runtime} cannot choose between {}", options.join(", "))
+            }
+            LeftoverReason::BadValue { expected } => format!("expected {expected}"),
+            LeftoverReason::NotUnderstood { setting, expected } => {
+                format!("not understood ({}): expected {expected}", setting.words())
+            }
+            LeftoverReason::Unset { variables, .. } => format!("nothing sets {}", variables.join(", ")),
+            LeftoverReason::NoEffect { why } => why.clone(),
+            LeftoverReason::NotModelled { why: Some(why) } => why.clone(),
+            LeftoverReason::NotModelled { why: None } => "its effect is not known".to_owned(),
+            LeftoverReason::NoFile => {
+                "its settings are not read: pass the folder with the file, --command DIR".to_owned()
+            }
+        }
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ReadCommand {
     pub settings: Settings,
+    /// The words that set them, in order.
+    pub spans: Vec<(Setting, Span)>,
     pub leftovers: Vec<Leftover>,
 }
 
@@ -71,13 +122,19 @@ impl<'a> Reader<'a> {
         let is = |option: &&LaunchOption| option.place == OptionPlace::Environment(name.to_owned());
         if let Some(option) = self.launch.settings.iter().find(is) {
             if option.setting.is_plan() || !value.contains('$') {
-                self.take(0, option, value);
+                self.take(Span::NONE, option, value);
             }
             return;
         }
         let row = self.table.options.iter().find(|row| row.env.as_deref() == Some(name));
-        if let Some(row) = row.filter(|_| !value.contains('$')) {
-            self.valued(0, name, row, value);
+        match row.filter(|_| !value.contains('$')) {
+            Some(row) => self.valued(Span::NONE, name, row, value),
+            None => {
+                if let Some(Err(matters)) = self.launch.effects.of(name) {
+                    let why = Some(matters.words());
+                    self.leave(Span::NONE, name, LeftoverReason::NotModelled { why });
+                }
+            }
         }
     }
 
@@ -85,15 +142,16 @@ impl<'a> Reader<'a> {
     fn settings_file(&mut self, words: &[String], files: &NamedFiles) {
         let Some(path) = self.read.settings.word(Setting::YamlFile).map(str::to_owned) else { return };
         let at = words.iter().position(|word| word.ends_with(&path)).unwrap_or(0);
+        let span = Span { at, words: 1 };
         let Some(text) = files.get(file_name(&path)) else {
-            return self.leave(at, &path, LeftoverReason::NoFile);
+            return self.leave(span, &path, LeftoverReason::NoFile);
         };
         let Some(entries) = entries(text, self.table) else {
-            return self.leave(at, &path, LeftoverReason::BadValue { expected: "a YAML object".into() });
+            return self.leave(span, &path, LeftoverReason::BadValue { expected: "a YAML object".into() });
         };
         let before = (!self.launch.file_overrides).then(|| self.read.settings.clone());
         for (key, value) in entries {
-            self.key(at, &key, &text_of(&value));
+            self.key(&key, &text_of(&value));
         }
         if let Some(before) = before {
             before.iter().for_each(|(setting, value)| self.read.settings.set(*setting, value.clone()));
@@ -101,30 +159,32 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a key of a settings file: of the runtime's own YAML, or an option without its dashes.
-    fn key(&mut self, at: usize, key: &str, value: &str) {
+    fn key(&mut self, key: &str, value: &str) {
         let row = self.table.find_key(key);
         let path = row.map_or(key, |row| &row.key);
         let is = |option: &&LaunchOption| option.place == OptionPlace::Yaml(path.to_owned());
         if let Some(option) = self.launch.settings.iter().find(is) {
-            return self.take(at, option, value);
+            return self.take(Span::NONE, option, value);
         }
         let flag = [format!("--{key}"), format!("--{}", key.replace('_', "-"))];
         match (flag.iter().find_map(|flag| self.table.find(flag)), row) {
             (Some((row, off)), _) if row.value.kind == OptionKind::Switch => match value {
-                "true" => self.switch(at, row, off),
-                "false" => self.switch(at, row, !off),
-                _ => self.leave(at, key, LeftoverReason::BadValue { expected: "true or false".into() }),
+                "true" => self.switch(Span::NONE, row, off),
+                "false" => self.switch(Span::NONE, row, !off),
+                _ => {
+                    self.leave(Span::NONE, key, LeftoverReason::BadValue { expected: "true or false".into() })
+                }
             },
-            (Some((row, _)), _) => self.valued(at, key, row, value),
+            (Some((row, _)), _) => self.valued(Span::NONE, key, row, value),
             (None, Some(row)) => match row.value.fault(value) {
-                Some(expected) => self.leave(at, key, LeftoverReason::BadValue { expected }),
-                None => self.leave(at, key, LeftoverReason::NoEffect),
+                Some(expected) => self.leave(Span::NONE, key, LeftoverReason::BadValue { expected }),
+                None => self.without_setting(Span::NONE, key, &row.key),
             },
             (None, None) => {
                 let flags = self.table.flags().map(|flag| flag.trim_start_matches('-'));
                 let keys = flags.chain(self.table.yaml.iter().map(|row| row.key.as_str()));
                 let nearest = near(key, keys).first().map(|key| (*key).to_owned());
-                self.leave(at, key, LeftoverReason::Unknown { nearest });
+                self.leave(Span::NONE, key, LeftoverReason::Unknown { nearest });
             }
         }
     }
@@ -132,87 +192,171 @@ impl<'a> Reader<'a> {
     /// Reads the option that begins at `at`; the number of its words.
     fn word(&mut self, at: usize, words: &[String]) -> usize {
         let word = &words[at];
-        if !word.starts_with('-') {
+        if word == "--" {
+            return 1;
+        }
+        if !is_flag(word) {
             let positional = self.launch.settings.iter().find(|one| one.place == OptionPlace::Positional);
+            let span = Span { at, words: 1 };
             match positional.filter(|one| self.read.settings.get(one.setting).is_none()) {
-                Some(option) => self.take(at, option, word),
-                None => self.leave(at, word, LeftoverReason::Unknown { nearest: None }),
+                Some(option) => self.take(span, option, word),
+                None => self.leave(span, word, LeftoverReason::Unknown { nearest: None }),
             }
             return 1;
         }
-        let (flag, inline) = match word.split_once('=') {
-            Some((flag, value)) => (flag, Some(value)),
-            None => (word.as_str(), None),
+        let (spelled, inline) = self.table.spelled(word);
+        let alone = || {
+            let value = words.get(at + 1).is_some_and(|next| !is_flag(next));
+            1 + usize::from(inline.is_none() && value)
         };
-        let Some((row, off)) = self.table.find(flag) else {
-            let nearest = near(flag, self.table.flags()).first().map(|flag| (*flag).to_owned());
-            self.leave(at, word, LeftoverReason::Unknown { nearest });
-            let value = words.get(at + 1).is_some_and(|next| !next.starts_with('-'));
-            return 1 + usize::from(inline.is_none() && value);
-        };
+        match spelled {
+            Spelled::Option(row, off) => self.option((row, off), inline, at, words),
+            Spelled::Key(row, path) => {
+                let Some(value) = inline.or(words.get(at + 1).map(String::as_str)) else {
+                    let expected = "a value".to_owned();
+                    self.leave(Span { at, words: 1 }, word, LeftoverReason::BadValue { expected });
+                    return 1;
+                };
+                let span = Span { at, words: if inline.is_some() { 1 } else { 2 } };
+                let carried: Vec<&LaunchOption> = self.carried(row).collect();
+                let value = serde_json::from_str(value).unwrap_or_else(|_| Value::from(value));
+                let (key, inner) = match path.split_once('.') {
+                    Some((key, inner)) => (key, nested_value(inner, value)),
+                    None => (path.as_str(), value),
+                };
+                self.object_key(span, row, (key, &inner), &carried);
+                span.words
+            }
+            Spelled::Ambiguous(options) => {
+                let options = options.into_iter().map(str::to_owned).collect();
+                let span = Span { at, words: alone() };
+                self.leave(span, word, LeftoverReason::Ambiguous { options });
+                span.words
+            }
+            Spelled::Unknown => {
+                let flag = word.split_once('=').map_or(word.as_str(), |(flag, _)| flag);
+                let span = Span { at, words: alone() };
+                match self.of_another_version(flag) {
+                    Some(why) => self.leave(span, word, why),
+                    None => {
+                        let nearest = near(flag, self.table.flags()).first().map(|flag| (*flag).to_owned());
+                        self.leave(span, word, LeftoverReason::Unknown { nearest });
+                    }
+                }
+                span.words
+            }
+        }
+    }
+
+    /// The reason for an option that another version has.
+    fn of_another_version(&self, flag: &str) -> Option<LeftoverReason> {
+        let effects = &self.launch.effects;
+        if let Some(renamed) = effects.renamed.get(flag) {
+            return Some(LeftoverReason::Unknown { nearest: Some(renamed.to.clone()) });
+        }
+        let version = effects.removed.get(flag)?;
+        let why = format!("an option of versions before {version}");
+        Some(LeftoverReason::NotModelled { why: Some(why) })
+    }
+
+    /// Reads an option with its values; the number of its words.
+    fn option(
+        &mut self,
+        (row, off): (&OptionRow, bool),
+        inline: Option<&str>,
+        at: usize,
+        words: &[String],
+    ) -> usize {
+        let word = &words[at];
         if row.value.kind == OptionKind::Switch {
-            self.switch(at, row, off);
+            match inline {
+                None => self.switch(Span { at, words: 1 }, row, off),
+                Some(_) => {
+                    let expected = "no value".to_owned();
+                    self.leave(Span { at, words: 1 }, word, LeftoverReason::BadValue { expected });
+                }
+            }
             return 1;
         }
         let following = following(row, &words[at + 1..]);
-        let values = match inline {
+        let values: Vec<&str> = match inline {
             Some(value) => vec![value],
             None => words[at + 1..][..following].iter().map(String::as_str).collect(),
         };
-        let used = 1 + if inline.is_some() { 0 } else { following };
-        let Some(value) = values.first().copied() else {
-            if row.value.count != Some(Value::from("?")) {
-                self.leave(at, word, LeftoverReason::BadValue { expected: "a value".into() });
-            }
-            return used;
-        };
-        self.valued(at, word, row, value);
-        used
+        let span = Span { at, words: 1 + if inline.is_some() { 0 } else { following } };
+        match values.first() {
+            Some(value) => self.valued(span, word, row, value),
+            None if row.value.count == Some(Value::from("?")) => {}
+            None => self.leave(span, word, LeftoverReason::BadValue { expected: "a value".into() }),
+        }
+        span.words
     }
 
     /// Reads the value of an option.
-    fn valued(&mut self, at: usize, word: &str, row: &OptionRow, value: &str) {
+    fn valued(&mut self, span: Span, word: &str, row: &OptionRow, value: &str) {
         let carried: Vec<&LaunchOption> = self.carried(row).collect();
-        // A variable that the text does not set matters only where it changes the plan.
-        if value.contains('$') && carried.iter().all(|option| !option.setting.is_plan()) {
-            if carried.iter().any(|option| option.setting == Setting::Model) {
-                self.read.settings.set(Setting::Model, SettingValue::Variable(Variable::Model));
-            }
-            return;
+        let variables = unset(value);
+        if let Some(option) = carried.first().filter(|_| !variables.is_empty()) {
+            return self.unset(span, word, option.setting, variables);
         }
-        let expected = row.value.fault(value);
+        let expected = row.value.fault(value).filter(|_| variables.is_empty());
         match (expected, &carried[..]) {
-            (Some(expected), _) => self.leave(at, word, LeftoverReason::BadValue { expected }),
-            (None, []) => self.leave(at, word, LeftoverReason::NoEffect),
-            (None, _) if row.value.kind == OptionKind::Json => self.object(at, row, value, &carried),
+            (Some(expected), _) => self.leave(span, word, LeftoverReason::BadValue { expected }),
+            (None, []) => self.without_setting(span, word, &row.flags[0]),
+            (None, _) if row.value.kind == OptionKind::Json => self.object(span, row, value, &carried),
             (None, options) => {
                 // Of options with one flag, the first whose form the value has.
                 let fits = |one: &&&LaunchOption| parse(one, value).is_some();
                 let option = options.iter().find(fits).unwrap_or(&options[0]);
-                self.take(at, option, value);
+                self.take(span, option, value);
             }
         }
     }
 
+    /// Leaves an option that no setting carries, with its effect.
+    fn without_setting(&mut self, span: Span, word: &str, option: &str) {
+        let why = match self.launch.effects.of(option) {
+            Some(Ok(why)) => LeftoverReason::NoEffect { why: why.to_owned() },
+            Some(Err(matters)) => LeftoverReason::NotModelled { why: Some(matters.words()) },
+            None => LeftoverReason::NotModelled { why: None },
+        };
+        self.leave(span, word, why);
+    }
+
     /// Reads the keys of a JSON object.
-    fn object(&mut self, at: usize, row: &OptionRow, value: &str, carried: &[&'a LaunchOption]) {
+    fn object(&mut self, span: Span, row: &OptionRow, value: &str, carried: &[&'a LaunchOption]) {
         let Ok(Value::Object(object)) = serde_json::from_str(value) else {
-            self.leave(at, value, LeftoverReason::BadValue { expected: "a JSON object".into() });
+            self.leave(span, value, LeftoverReason::BadValue { expected: "a JSON object".into() });
             return;
         };
         for (key, value) in object {
-            let is = |one: &&&LaunchOption| matches!(&one.place, OptionPlace::Json { key: known, .. } if *known == key);
-            match carried.iter().find(is) {
-                Some(option) => self.take(at, option, &text_of(&value)),
-                None if row.value.keys.is_empty() || row.value.keys.contains(&key) => {
-                    self.leave(at, &key, LeftoverReason::NoEffect);
+            self.object_key(span, row, (&key, &value), carried);
+        }
+    }
+
+    /// Reads one key of a JSON object.
+    fn object_key(
+        &mut self,
+        span: Span,
+        row: &OptionRow,
+        (key, value): (&str, &Value),
+        carried: &[&'a LaunchOption],
+    ) {
+        let is =
+            |one: &&&LaunchOption| matches!(&one.place, OptionPlace::Json { key: known, .. } if known == key);
+        match carried.iter().find(is) {
+            Some(option) => self.take(span, option, &text_of(value)),
+            None if row.value.keys.is_empty() || row.value.keys.iter().any(|known| known == key) => {
+                // Of an option that a setting carries, the other keys only say more of it.
+                match carried.is_empty() {
+                    true => self.without_setting(span, key, &row.flags[0]),
+                    false => self.leave(span, key, LeftoverReason::NotModelled { why: None }),
                 }
-                None => {
-                    let nearest = near(&key, row.value.keys.iter().map(String::as_str))
-                        .first()
-                        .map(|key| (*key).to_owned());
-                    self.leave(at, &key, LeftoverReason::Unknown { nearest });
-                }
+            }
+            None => {
+                let nearest =
+                    near(key, row.value.keys.iter().map(String::as_str)).first().map(|key| (*key).to_owned());
+                self.leave(span, key, LeftoverReason::Unknown { nearest });
             }
         }
     }
@@ -225,7 +369,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn switch(&mut self, at: usize, row: &OptionRow, off: bool) {
+    fn switch(&mut self, span: Span, row: &OptionRow, off: bool) {
         let known = |flag: &String| row.flags.contains(flag) || row.off.contains(flag);
         let option = self.launch.settings.iter().find(|one| match &one.place {
             OptionPlace::Switch(flag) | OptionPlace::OffSwitch(flag) => known(flag),
@@ -234,31 +378,93 @@ impl<'a> Reader<'a> {
         match option {
             Some(option) => {
                 let on = matches!(option.place, OptionPlace::Switch(_)) != off;
-                self.read.settings.set(option.setting, SettingValue::On(on));
+                self.set(span, option.setting, SettingValue::On(on));
             }
-            None => self.leave(at, &row.flags[0], LeftoverReason::NoEffect),
+            None => self.without_setting(span, &row.flags[0], &row.flags[0]),
         }
     }
 
-    fn take(&mut self, at: usize, option: &LaunchOption, value: &str) {
+    fn take(&mut self, span: Span, option: &LaunchOption, value: &str) {
+        let variables = unset(value);
+        let setting = option.setting;
+        if !variables.is_empty() {
+            return self.unset(span, value, setting, variables);
+        }
         match parse(option, value) {
-            Some(value) => self.read.settings.set(option.setting, value),
+            Some(value) => self.set(span, setting, value),
             None => {
-                let expected = option.setting.kind().words().to_owned();
-                self.leave(at, value, LeftoverReason::BadValue { expected });
+                let known: Vec<&str> =
+                    option.values.values().chain(option.also.keys()).map(String::as_str).collect();
+                let expected = match known.is_empty() {
+                    true => setting.kind().words().to_owned(),
+                    false => format!("one of {}", known.join(", ")),
+                };
+                self.leave(span, value, LeftoverReason::NotUnderstood { setting, expected });
             }
         }
     }
 
-    fn leave(&mut self, at: usize, word: &str, why: LeftoverReason) {
-        self.read.leftovers.push(Leftover { place: at + 1, word: word.to_owned(), why });
+    /// Leaves a value with variables that nothing sets, where the price rests on it.
+    fn unset(&mut self, span: Span, word: &str, setting: Setting, variables: Vec<String>) {
+        if setting == Setting::Model {
+            // The user has a path of its own, and names the model.
+            self.read.settings.set(setting, SettingValue::Variable(Variable::Model));
+        }
+        if setting.is_priced() {
+            self.leave(span, word, LeftoverReason::Unset { setting, variables });
+        }
     }
+
+    fn set(&mut self, span: Span, setting: Setting, value: SettingValue) {
+        self.read.settings.set(setting, value);
+        if span.words > 0 {
+            self.read.spans.push((setting, span));
+        }
+    }
+
+    fn leave(&mut self, span: Span, word: &str, why: LeftoverReason) {
+        let (place, word) = (span.at + 1, word.to_owned());
+        self.read.leftovers.push(Leftover { place, words: span.words, word, why });
+    }
+}
+
+/// The words of an option in a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// Index of the first.
+    pub at: usize,
+    /// Their number.
+    pub words: usize,
+}
+
+impl Span {
+    /// No word of the command: a variable of the environment, or a key of a file.
+    const NONE: Span = Span { at: 0, words: 0 };
+}
+
+/// Whether a parser takes the word for an option: a negative number is a value, and so is a word with blanks.
+fn is_flag(word: &str) -> bool {
+    word.starts_with('-') && word.len() > 1 && word.parse::<f64>().is_err() && !word.contains(' ')
+}
+
+/// The variables of the shell in a value that nothing has set.
+fn unset(value: &str) -> Vec<String> {
+    let named = |part: &str| {
+        let inside = part.strip_prefix(['{', '(']).unwrap_or(part);
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let name: String = inside.chars().take_while(|c| plain(*c)).collect();
+        if name.is_empty() { "a value of the shell".to_owned() } else { name }
+    };
+    value.split('$').skip(1).filter(|part| !part.is_empty()).map(named).collect()
+}
+
+/// A value below a dotted path.
+fn nested_value(path: &str, value: Value) -> Value {
+    path.rsplit('.').fold(value, |value, key| Value::Object([(key.to_owned(), value)].into_iter().collect()))
 }
 
 /// The number of words after a flag that are its values.
 fn following(row: &OptionRow, words: &[String]) -> usize {
-    // A negative number is a value, another word with a dash is the next flag.
-    let is_flag = |word: &&String| word.starts_with('-') && word.parse::<f64>().is_err();
     let free = words.iter().take_while(|word| !is_flag(word)).count();
     match row.value.count.as_ref() {
         Some(Value::Number(count)) => free.min(count.as_u64().unwrap_or(1) as usize),
@@ -286,10 +492,19 @@ fn parse(option: &LaunchOption, value: &str) -> Option<SettingValue> {
             let counts: Option<Vec<u64>> = listed.split(',').map(|one| one.trim().parse().ok()).collect();
             counts.map(SettingValue::Counts)
         }
-        SettingKind::Word if option.values.is_empty() => Some(SettingValue::Word(value.to_owned())),
+        SettingKind::Shares => {
+            let shares: Option<Vec<f64>> =
+                value.split([',', '/']).map(|one| one.trim().parse().ok()).collect();
+            shares
+                .filter(|all| all.iter().all(|share| share.is_finite() && *share >= 0.0))
+                .map(SettingValue::Shares)
+        }
+        SettingKind::Word if option.values.is_empty() && option.also.is_empty() => {
+            Some(SettingValue::Word(value.to_owned()))
+        }
         SettingKind::Word => {
-            let id = option.values.iter().find(|(_, word)| *word == value);
-            id.map(|(id, _)| SettingValue::Word(id.clone()))
+            let id = option.values.iter().find(|(_, word)| *word == value).map(|(id, _)| id);
+            id.or_else(|| option.also.get(value)).map(|id| SettingValue::Word(id.clone()))
         }
     }
 }

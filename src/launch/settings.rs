@@ -1,5 +1,6 @@
 //! The settings of one worker: exactly what its price rests on.
 
+use super::layer_split::shares_of_layers;
 use crate::spec::degree::Degree;
 use crate::spec::offload::{Offload, OffloadPart};
 use crate::spec::role::Role;
@@ -71,8 +72,10 @@ pub enum SettingValue {
     Word(String),
     /// On or off.
     On(bool),
-    /// One number for each stage or device.
+    /// One number for each stage.
     Counts(Vec<u64>),
+    /// The share of each device.
+    Shares(Vec<f64>),
     Variable(Variable),
 }
 
@@ -86,6 +89,10 @@ impl fmt::Display for SettingValue {
             SettingValue::Counts(counts) => {
                 let counts: Vec<String> = counts.iter().map(u64::to_string).collect();
                 f.write_str(&counts.join(","))
+            }
+            SettingValue::Shares(shares) => {
+                let shares: Vec<String> = shares.iter().map(f64::to_string).collect();
+                f.write_str(&shares.join(","))
             }
             SettingValue::Variable(variable) => f.write_str(variable.name()),
         }
@@ -273,10 +280,10 @@ fn degrees(settings: &mut Settings, problem: &Problem, pool: &PoolPlan) {
         if !usual {
             settings.set(Setting::StageLayers, SettingValue::Counts(layers.clone()));
         }
-        settings.set(Setting::TensorSplit, SettingValue::Counts(layers));
+        settings.set(Setting::TensorSplit, SettingValue::Shares(shares_of_layers(&layers)));
     }
     if plan.tp > 1 {
-        settings.set(Setting::TensorSplit, SettingValue::Counts(vec![1; plan.tp as usize]));
+        settings.set(Setting::TensorSplit, SettingValue::Shares(vec![1.0; plan.tp as usize]));
     }
     if plan.devices() > 1 {
         let mode = if plan.tp > 1 { "tensor" } else { "layer" };
@@ -306,7 +313,8 @@ fn offloaded(settings: &mut Settings, problem: &Problem, candidate: &Candidate, 
         Offload::Nothing => on_device(settings, all()),
         Offload::Host(HostPart { tensors: HostedTensors::Layers, layers: hosted }) => {
             let hosted = u64::from(hosted) * pool.stages.len() as u64;
-            on_device(settings, Word(layers.saturating_sub(hosted).to_string()));
+            // The output counts as a layer of the devices.
+            on_device(settings, Word((layers.saturating_sub(hosted) + 1).to_string()));
         }
         Offload::Host(HostPart { tensors: HostedTensors::Experts, layers: hosted }) => {
             on_device(settings, all());

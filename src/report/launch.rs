@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use super::cost::CostReport;
 use super::result::ReportedDeployment;
 use super::sheet;
+use crate::spec::option_effect::WordEffect;
 use crate::spec::scenario::Scenario;
 
 /// How a deployment is launched.
@@ -88,7 +89,13 @@ pub struct CommandReport {
     pub scenario: Scenario,
     /// Where its processes were found.
     pub processes: Vec<String>,
-    /// Words that were not read, each with the reason.
+    /// The runtime's reasons why the server does not start; empty if it starts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub will_not_start: Vec<String>,
+    /// The command with the smallest change that starts, which is priced; absent where the command starts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub corrected: Option<String>,
+    /// Words that set nothing, each with the reason.
     pub unread: Vec<UnreadWord>,
     /// Remarks.
     pub notes: Vec<String>,
@@ -98,7 +105,7 @@ pub struct CommandReport {
     pub changes: Vec<FlagChange>,
 }
 
-/// A word of a command that was not read.
+/// A word of a command that sets nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UnreadWord {
     /// Where the command is.
@@ -109,8 +116,8 @@ pub struct UnreadWord {
     pub word: String,
     /// The reason.
     pub reason: String,
-    /// Whether the runtime would refuse it.
-    pub refused: bool,
+    /// Whether it matters.
+    pub effect: WordEffect,
 }
 
 /// A change of one option.

@@ -3,9 +3,10 @@
 use super::UNCONTROLLED;
 use super::estimate::{EstimateRequest, estimate};
 use super::optimize::{OptimizeRequest, optimize};
+use super::start_check::{CheckedStart, start_check};
 use crate::launch::back::{ReadLaunch, read_launch};
+use crate::launch::edit::line;
 use crate::launch::manifest::{is_manifest, processes};
-use crate::launch::read::LeftoverReason;
 use crate::launch::settings::SettingValue;
 use crate::launch::settings_file::NamedFiles;
 use crate::launch::shell::{Process, commands};
@@ -15,9 +16,6 @@ use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
 use crate::spec::notation::PlanText;
 use crate::spec::objective::Direction;
-use crate::spec::offload::OffloadPolicy;
-use crate::spec::precision::ANY;
-use crate::spec::runtime::RequestsAtStart;
 use crate::spec::scenario::Scenario;
 use crate::spec::setting::Setting;
 use crate::store::catalog::Catalog;
@@ -32,10 +30,11 @@ fn read_text(text: &str, files: &NamedFiles) -> Result<(Vec<Process>, NamedFiles
 }
 
 /// The estimate of the deployment that a command or manifest starts; fields of `given` take precedence. `files` are
-/// those that the command names.
+/// those that the command names. Of a command that the runtime refuses, that of the nearest that it takes.
 ///
 /// # Errors
-/// No command of a known runtime is in the text, the hardware is not given, or the problem is faulty.
+/// No command of a known runtime is in the text, a word that decides the price is not understood, the hardware is not
+/// given, or the problem is faulty.
 pub fn of_command(
     catalog: &Catalog,
     text: &str,
@@ -49,30 +48,23 @@ pub fn of_command(
     }
     let known = catalog.launches()?;
     let (processes, named) = read_text(text, files)?;
-    let launch = read_launch(&known, &processes, &named)?;
-    let model = given.model.clone().or_else(|| named_model(&launch));
-    let built = model.as_deref().and_then(|model| catalog.built(model).ok());
-    let layers = built.as_ref().map(|(_, graph)| graph.layer_block.len() as u64);
-    let read = launch.scenario(given.clone(), layers)?;
-    // The format of a quantized checkpoint stays: an option only repeats its method.
-    let quantized =
-        built.as_ref().is_some_and(|(model, _)| model.config.quantization.is_some() || model.named.is_some());
-    let weight_format = if quantized { given.weight_format.clone() } else { read.weight_format.clone() };
-    let stated = Scenario { weight_format, ..read };
-    // Overrides of the configuration lengthen the context.
-    let changed = catalog.overridden(&Scenario { model: model.clone(), ..stated.clone() })?;
-    let of_model = model.as_deref().and_then(|model| changed.built(model).ok()?.1.max_context);
-    let longest = longest_request(catalog, &launch, &stated, of_model)?;
-    let offload = stated.offload.or_else(|| (!may_offload(&launch, &stated)).then_some(OffloadPolicy::Never));
-    let scenario = Scenario { max_model_len: longest, offload, ..stated.clone() };
+    let as_given = read_launch(&known, &processes, &named)?;
+    let checked = start_check(catalog, &known, &as_given, &named, given)?;
+    let CheckedStart { launch, stated, scenario, mut faults } = checked;
     let result = estimate(catalog, &EstimateRequest::of(scenario.clone()), &UNCONTROLLED)?;
     let (best, changes) = better(catalog, &scenario, &stated, &result)?;
+    let corrected = (!faults.is_empty()).then(|| command_lines(&launch));
+    if result.candidate.metrics.is_none() {
+        faults.extend(result.candidate.violations.iter().cloned());
+    }
     let command = CommandReport {
         runtime: launch.known.0.id.clone(),
         runtime_version: launch.known.1.version.clone(),
         scenario: scenario.clone(),
         processes: launch.processes.iter().map(|one| one.process.place.clone()).collect(),
-        unread: unread(&launch),
+        will_not_start: faults,
+        corrected,
+        unread: unread(&as_given),
         notes: notes(&launch, &scenario, &result),
         best: best.map(Box::new),
         changes,
@@ -80,37 +72,11 @@ pub fn of_command(
     Ok(EstimateResult { command: Some(command), ..result })
 }
 
-/// Whether a part of the model is in host memory: the command says so, or its runtime decides that.
-fn may_offload(launch: &ReadLaunch, stated: &Scenario) -> bool {
-    let states = |deployment: &Deployment| deployment.offload_part.is_some() || deployment.plan.is_some();
-    launch.leaves_host_part() || stated.deployment.as_ref().is_some_and(states)
-}
-
-/// The longest request that the command's server takes: as stated, or the model's where the runtime takes that and
-/// checks it. Slots are no longer than the model's.
-fn longest_request(
-    catalog: &Catalog,
-    launch: &ReadLaunch,
-    scenario: &Scenario,
-    of_model: Option<u64>,
-) -> Result<Option<u64>, Error> {
-    let named = scenario.runtime.as_deref().unwrap_or(&launch.known.0.id);
-    if named == ANY {
-        return Ok(scenario.max_model_len);
-    }
-    let (runtime, _) = catalog.runtime_by_id(named)?;
-    let at_start = runtime.memory.at_start.as_ref().map(|held| held.requests);
-    Ok(match (scenario.max_model_len, at_start) {
-        (None, Some(RequestsAtStart::One)) if launch.leaves_longest_request() => of_model,
-        (Some(stated), Some(RequestsAtStart::EverySlot)) => {
-            Some(of_model.map_or(stated, |most| stated.min(most)))
-        }
-        (stated, _) => stated,
-    })
-}
-
-fn named_model(launch: &ReadLaunch) -> Option<String> {
-    launch.processes.first()?.read.settings.word(Setting::Model).map(str::to_owned)
+/// The commands of a launch, each once.
+fn command_lines(launch: &ReadLaunch) -> String {
+    let mut lines: Vec<String> = launch.processes.iter().map(|one| line(&one.process)).collect();
+    lines.dedup();
+    lines.join("\n")
 }
 
 fn unread(launch: &ReadLaunch) -> Vec<UnreadWord> {
@@ -121,7 +87,7 @@ fn unread(launch: &ReadLaunch) -> Vec<UnreadWord> {
         position: left.place,
         word: left.word.clone(),
         reason: left.why.words(&named),
-        refused: left.why != LeftoverReason::NoEffect,
+        effect: left.why.effect(),
     };
     launch.leftovers().map(word).collect()
 }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::option_effect::OptionEffects;
 use super::setting::Setting;
 
 /// The launch of a runtime, in the version of its option table.
@@ -52,6 +53,9 @@ pub struct Launch {
     /// Whether a settings file takes precedence over the command's own options.
     #[serde(default)]
     pub file_overrides: bool,
+    /// The runtime's own words where a stated context is longer than the model's and it does not start; absent where it
+    /// starts.
+    pub context_beyond_model: Option<String>,
     /// Image of llm-d's sidecar, where llm-d serves the runtime.
     pub llm_d_sidecar: Option<String>,
     /// Benchmark commands that pose the problem to the running server, as templates.
@@ -59,6 +63,9 @@ pub struct Launch {
     pub benchmarks: Vec<Benchmark>,
     /// The options of each setting, in the order of a command.
     pub settings: Vec<LaunchOption>,
+    /// The effect of options that no setting carries.
+    #[serde(default)]
+    pub effects: OptionEffects,
 }
 
 /// A model as a file or folder that the user provides.
@@ -177,7 +184,10 @@ pub struct LaunchOption {
     /// The runtime's words for ids of formats and other names. A value that is not listed here has no option.
     #[serde(default)]
     pub values: BTreeMap<String, String>,
-    /// Values that leave the setting to the server.
+    /// Other words of the runtime for the same ids, which are read and never written.
+    #[serde(default)]
+    pub also: BTreeMap<String, String>,
+    /// Values that leave the setting to the server, or to the checkpoint.
     #[serde(default)]
     pub open: Vec<String>,
     /// Whether it is another spelling, which is read and never written.

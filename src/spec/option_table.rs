@@ -21,14 +21,41 @@ pub struct OptionTable {
     /// Arguments without a flag, in order.
     #[serde(default)]
     pub positional: Vec<String>,
-    /// Spellings that the parser reads as another, in words.
+    /// Spellings that the parser reads as those of an option.
     #[serde(default)]
-    pub spelling: Vec<String>,
+    pub spelling: Vec<Spelling>,
     /// The options.
     pub options: Vec<OptionRow>,
     /// Keys of its own YAML file.
     #[serde(default)]
     pub yaml: Vec<YamlRow>,
+}
+
+/// A spelling that a parser reads as that of an option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Spelling {
+    /// `--abc` is `--abcdef` where no other option begins so.
+    Prefix,
+    /// `--a_b` is `--a-b`.
+    Underscore,
+    /// `--abc=VALUE` is `--abc VALUE`.
+    Equals,
+    /// `--a.key VALUE` is `--a '{"key": VALUE}'`.
+    Dotted,
+}
+
+/// The option that a flag spells.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Spelled<'a> {
+    /// An option, and whether the flag turns a switch off.
+    Option(&'a OptionRow, bool),
+    /// A key of an option with a JSON object, as a dotted path.
+    Key(&'a OptionRow, String),
+    /// The beginning of several options.
+    Ambiguous(Vec<&'a str>),
+    /// No option.
+    Unknown,
 }
 
 /// One key of a YAML file.
@@ -49,7 +76,7 @@ pub struct YamlRow {
 }
 
 /// One option.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OptionRow {
     /// Its spellings, the canonical one first.
@@ -77,7 +104,7 @@ pub struct OptionRow {
 }
 
 /// The value of an option or key.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 pub struct OptionValue {
     /// Its type.
     pub kind: OptionKind,
@@ -131,15 +158,70 @@ pub enum OptionKind {
 }
 
 impl OptionTable {
-    /// The option that `flag` spells, and whether it turns a switch off.
+    /// The option that `flag` spells in full, and whether it turns a switch off.
     pub fn find(&self, flag: &str) -> Option<(&OptionRow, bool)> {
-        let dashed = flag.strip_prefix("--").map(|name| format!("--{}", name.replace('_', "-")));
+        let underscore = self.spelling.contains(&Spelling::Underscore);
+        let dashed = flag
+            .strip_prefix("--")
+            .filter(|_| underscore)
+            .map(|name| format!("--{}", name.replace('_', "-")));
         let is = |known: &String| known == flag || Some(known) == dashed.as_ref();
         let spelled = |row: &&OptionRow| row.flags.iter().any(is);
         if let Some(row) = self.options.iter().find(spelled) {
             return Some((row, false));
         }
         self.options.iter().find(|row| row.off.iter().any(is)).map(|row| (row, true))
+    }
+
+    /// The option that the parser takes a word for, and the value inside the word.
+    pub fn spelled<'a>(&'a self, word: &'a str) -> (Spelled<'a>, Option<&'a str>) {
+        if let Some((row, off)) = self.find(word) {
+            return (Spelled::Option(row, off), None);
+        }
+        let (flag, value) = match word.split_once('=').filter(|_| self.spelling.contains(&Spelling::Equals)) {
+            Some((flag, value)) => (flag, Some(value)),
+            None => (word, None),
+        };
+        if let Some((row, off)) = self.find(flag) {
+            return (Spelled::Option(row, off), value);
+        }
+        let dotted = flag.split_once('.').filter(|_| self.spelling.contains(&Spelling::Dotted));
+        if let Some((outer, path)) = dotted
+            && let Some((row, false)) = self.find(outer)
+            && row.value.takes_object()
+        {
+            return (Spelled::Key(row, path.to_owned()), value);
+        }
+        if !self.spelling.contains(&Spelling::Prefix) {
+            return (Spelled::Unknown, value);
+        }
+        self.begun(flag, value, word)
+    }
+
+    /// The option that begins with `flag`, or whose one letter begins the word, as Python's argparse reads them.
+    fn begun<'a>(
+        &'a self,
+        flag: &'a str,
+        value: Option<&'a str>,
+        word: &'a str,
+    ) -> (Spelled<'a>, Option<&'a str>) {
+        let long = flag.starts_with("--");
+        if !long && let Some((row, false)) = word.get(..2).and_then(|letter| self.find(letter)) {
+            return (Spelled::Option(row, false), word.get(2..));
+        }
+        let dashed = match self.spelling.contains(&Spelling::Underscore) && long {
+            true => flag.replace('_', "-"),
+            false => flag.to_owned(),
+        };
+        let least = if long { 3 } else { 2 };
+        let begins: Vec<&str> =
+            self.flags().filter(|known| dashed.len() >= least && known.starts_with(&dashed)).collect();
+        let spelled = match begins[..] {
+            [] => Spelled::Unknown,
+            [only] => self.find(only).map_or(Spelled::Unknown, |(row, off)| Spelled::Option(row, off)),
+            _ => Spelled::Ambiguous(begins),
+        };
+        (spelled, value)
     }
 
     /// Every spelling of every option.
@@ -149,6 +231,11 @@ impl OptionTable {
 }
 
 impl OptionValue {
+    /// Whether the value may be a JSON object.
+    pub fn takes_object(&self) -> bool {
+        self.kind == OptionKind::Json || self.json
+    }
+
     /// The expected value instead of `value`, if its type, limits or choices do not allow it.
     pub fn fault(&self, value: &str) -> Option<String> {
         if self.known.iter().flatten().any(|one| text(one) == value) {

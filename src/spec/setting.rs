@@ -4,10 +4,15 @@ use crate::spec::degree::Degree;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Declares the settings: of each the type of its value, and whether another plan runs without it.
+/// Declares the settings: of each the type of its value, and whether another plan runs without it, only another price
+/// follows without it, or just the process needs it.
 macro_rules! settings {
     (@plan plan) => { true };
+    (@plan priced) => { false };
     (@plan run) => { false };
+    (@priced plan) => { true };
+    (@priced priced) => { true };
+    (@priced run) => { false };
     ($($(#[$attribute:meta])* $Setting:ident: $kind:ident $plan:ident;)*) => {
         /// A setting of a launch that the price rests on, or that the process needs.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, Serialize, JsonSchema)]
@@ -25,6 +30,13 @@ macro_rules! settings {
                 }
             }
 
+            /// Whether the price is another without it.
+            pub fn is_priced(self) -> bool {
+                match self {
+                    $(Setting::$Setting => settings!(@priced $plan),)*
+                }
+            }
+
             /// The type of its value.
             pub fn kind(self) -> SettingKind {
                 match self {
@@ -37,7 +49,7 @@ macro_rules! settings {
 
 settings! {
     /// The model: an id of a hub, or a path.
-    Model: Word run;
+    Model: Word priced;
     /// The name under which clients call the model, where workers load several checkpoints.
     ServedName: Word run;
     /// Tensor-parallel ranks.
@@ -52,6 +64,8 @@ settings! {
     Dp: Count plan;
     /// Whether attention is data parallel.
     AttentionDp: Switch plan;
+    /// Copies of the server behind one port, or attention data-parallel ranks where attention is data parallel.
+    Copies: Count plan;
     /// Expert-parallel ranks.
     Ep: Count plan;
     /// Whether experts are parallel over all ranks.
@@ -64,20 +78,22 @@ settings! {
     Ranks: Count plan;
     /// Format of the weights, where it is not the checkpoint's own.
     WeightFormat: Word plan;
+    /// Dtype of the weights of a checkpoint that is not quantized, where it is not the checkpoint's own.
+    Dtype: Word plan;
     /// Format of the KV cache.
     KvFormat: Word plan;
     /// Maximum number of sequences per scheduler.
-    MaxSequences: Count run;
+    MaxSequences: Count priced;
     /// Maximum number of tokens per step and scheduler.
-    TokenBudget: Count run;
+    TokenBudget: Count priced;
     /// Share of the device memory that the runtime uses.
-    MemoryShare: Real run;
+    MemoryShare: Real priced;
     /// Longest prompt plus output, in tokens.
-    Context: Count run;
+    Context: Count priced;
     /// The same for all slots of a server.
-    TotalContext: Count run;
+    TotalContext: Count priced;
     /// Prefix cache.
-    PrefixCache: Switch run;
+    PrefixCache: Switch priced;
     /// Prompts longer than a step's tokens run in chunks.
     ChunkedPrefill: Switch run;
     /// Method of speculative decoding: `mtp`, the model's own module.
@@ -91,7 +107,7 @@ settings! {
     /// Tokens that the model checks per step: the draft's and its own.
     CheckedTokens: Count run;
     /// Layers on the device: a number, or `all`.
-    GpuLayers: Word run;
+    GpuLayers: Word priced;
     /// Sequence parallelism.
     Sp: Switch plan;
     /// Tensor-parallel ranks inside experts.
@@ -101,9 +117,9 @@ settings! {
     /// Tensor-parallel ranks of the embedding and the LM head, where they are not those of attention.
     VocabTp: Count plan;
     /// Layers of each device, as shares.
-    TensorSplit: Counts run;
+    TensorSplit: Shares priced;
     /// Way in which several devices share the layers.
-    SplitMode: Word run;
+    SplitMode: Word priced;
     /// First layers whose experts are in host memory.
     HostExperts: Count plan;
     /// Layers whose experts are in host memory, as alternatives of a regular expression.
@@ -145,7 +161,7 @@ settings! {
     /// Keys of the model's configuration with other values, as a JSON object.
     ModelOverrides: Word plan;
     /// The runtime's own YAML file.
-    YamlFile: Word run;
+    YamlFile: Word priced;
     /// Address to listen on.
     Address: Word run;
     /// Port to listen on.
@@ -161,8 +177,10 @@ pub enum SettingKind {
     /// A name, id or address.
     Word,
     Switch,
-    /// One number for each stage or device.
+    /// One number for each stage.
     Counts,
+    /// The share of each device, in any unit.
+    Shares,
 }
 
 impl SettingKind {
@@ -173,6 +191,7 @@ impl SettingKind {
             SettingKind::Word => "a known name",
             SettingKind::Switch => "true or false",
             SettingKind::Counts => "whole numbers with commas",
+            SettingKind::Shares => "numbers with commas",
         }
     }
 }

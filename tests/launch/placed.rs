@@ -6,6 +6,7 @@ use std::process::Command;
 use mantile::launch::back::KnownLaunch;
 use mantile::launch::command::Word;
 use mantile::launch::deployment::{Deployed, Surroundings, WorkerProgram};
+use mantile::launch::layer_split::shares_of_layers;
 use mantile::launch::placed::{Placed, PlacedStage, PlacingRuntime};
 use mantile::launch::read::{ReadCommand, read};
 use mantile::launch::settings::{LaunchModel, SettingValue};
@@ -81,7 +82,10 @@ fn a_placement_on_one_host_is_one_command() {
     assert_eq!(launch.workers.len(), 1);
     let found = read_script(launch, "server", "llama.cpp");
     assert!(found.leftovers.is_empty(), "{:?}", found.leftovers);
-    assert_eq!(found.settings.get(Setting::TensorSplit), Some(&SettingValue::Counts(layers(&answer))));
+    assert_eq!(
+        found.settings.get(Setting::TensorSplit),
+        Some(&SettingValue::Shares(shares_of_layers(&layers(&answer))))
+    );
     assert!(launch.file("start.sh").is_some());
     // Read back on like devices, it is the same split.
     let given = Scenario {
@@ -151,7 +155,10 @@ fn vllm_takes_the_layers_of_each_stage() {
     scripts_are_whole(&answer);
     let found = read_script(answer.launch.as_ref().unwrap(), "server", "vllm");
     assert!(found.leftovers.is_empty(), "{:?}", found.leftovers);
-    assert_eq!(found.settings.get(Setting::StageLayers), Some(&SettingValue::Counts(layers(&answer))));
+    assert_eq!(
+        found.settings.get(Setting::StageLayers),
+        Some(&SettingValue::Shares(shares_of_layers(&layers(&answer))))
+    );
     assert_eq!(found.settings.count(Setting::Pp), Some(layers(&answer).len() as u64));
 }
 
@@ -247,7 +254,7 @@ proptest! {
             let found = read((launch, table), &environment, &words, &NamedFiles::new());
             prop_assert!(found.leftovers.is_empty(), "{:?} of {words:?}", found.leftovers);
             if at == 0 && expressible && counts.len() > 1 {
-                prop_assert_eq!(found.settings.get(Setting::TensorSplit), Some(&SettingValue::Counts(counts.clone())));
+                prop_assert_eq!(found.settings.get(Setting::TensorSplit), Some(&SettingValue::Shares(shares_of_layers(&counts))));
             }
         }
     }

@@ -26,6 +26,7 @@ fn value(option: &LaunchOption, (number, share, word): (u64, f64, &str)) -> Sett
         SettingKind::Real => SettingValue::Real((share * 1e4).round() / 1e4),
         SettingKind::Switch => SettingValue::On(number.is_multiple_of(2)),
         SettingKind::Counts => SettingValue::Counts(vec![number, number + 1]),
+        SettingKind::Shares => SettingValue::Shares(vec![number as f64, share]),
         SettingKind::Word if option.setting == Setting::GpuLayers => SettingValue::Word("all".to_owned()),
         SettingKind::Word if option.values.is_empty() => SettingValue::Word(word.to_owned()),
         SettingKind::Word => {

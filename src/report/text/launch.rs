@@ -1,11 +1,12 @@
 //! Launch commands as text.
 
-use super::page::{heading, indent, join, paragraph, section, wrap};
+use super::page::{BAD, heading, indent, join, paragraph, section, styled, wrap};
 use crate::report::cost::CostReport;
-use crate::report::launch::{CommandReport, LaunchReport, LaunchWorker};
+use crate::report::launch::{CommandReport, LaunchReport, LaunchWorker, UnreadWord};
 use crate::report::number::{count, digits};
 use crate::report::result::ReportedDeployment;
 use crate::spec::objective::METRICS;
+use crate::spec::option_effect::WordEffect;
 
 /// The end of a first screen, in lines of at most `width` characters: the first command, and where the others are.
 /// Commands are never wrapped.
@@ -78,15 +79,35 @@ fn worker(worker: &LaunchWorker) -> String {
         + &yaml
 }
 
-/// A command that was read back: refused words, remarks, and better plans.
+/// Why the server of a command does not start, and the command that is priced instead; empty if it starts.
+pub fn start_faults(command: &CommandReport, width: usize) -> String {
+    if command.will_not_start.is_empty() {
+        return String::new();
+    }
+    let reasons = command.will_not_start.iter().map(|reason| wrap(&format!("- {reason}"), width, 2, 4));
+    let corrected = command.corrected.iter().map(|text| format!("Corrected, as priced below:\n  {text}\n\n"));
+    format!("{}\n", styled(BAD, "WILL NOT START"))
+        + &reasons.collect::<String>()
+        + &corrected.collect::<String>()
+}
+
+/// A command that was read back: words without a setting, remarks, and better plans.
 pub fn read_back(command: &CommandReport, now: &ReportedDeployment, width: usize) -> String {
-    let refused = command.unread.iter().filter(|word| word.refused).map(|word| {
-        let text =
-            format!("NOT READ: `{}` ({}, word {}): {}", word.word, word.place, word.position, word.reason);
-        wrap(&text, width, 0, 2)
+    let of = |effect: WordEffect| command.unread.iter().filter(move |word| word.effect == effect);
+    let place = |word: &UnreadWord| match word.position {
+        0 => word.place.clone(),
+        position => format!("{}, word {position}", word.place),
+    };
+    let not_understood = of(WordEffect::NotUnderstood).map(|word| {
+        wrap(&format!("NOT READ: `{}` ({}): {}", word.word, place(word), word.reason), width, 0, 2)
     });
-    let ignored: Vec<&str> =
-        command.unread.iter().filter(|word| !word.refused).map(|word| word.word.as_str()).collect();
+    let not_modelled: Vec<String> =
+        of(WordEffect::NotModelled).map(|word| format!("{} ({})", word.word, word.reason)).collect();
+    let not_modelled = match not_modelled.is_empty() {
+        true => String::new(),
+        false => wrap(&format!("Matters, not modelled: {}.", not_modelled.join("; ")), width, 2, 4),
+    };
+    let ignored: Vec<&str> = of(WordEffect::WithoutEffect).map(|word| word.word.as_str()).collect();
     let ignored = match ignored.is_empty() {
         true => String::new(),
         false => paragraph(&format!("No effect on the prediction: {}.", ignored.join(", "))),
@@ -98,7 +119,7 @@ pub fn read_back(command: &CommandReport, now: &ReportedDeployment, width: usize
         format!("  {heading} {} -> {}: {}\n", digits(change.now), digits(change.then), change.flags)
     });
     join([
-        refused.collect::<String>() + &ignored + &notes.collect::<String>(),
+        not_understood.collect::<String>() + &not_modelled + &ignored + &notes.collect::<String>(),
         command.best.as_deref().map_or(String::new(), |best| compared(now, best)),
         section("Changes that help", "", changes.collect::<String>()),
     ])

@@ -13,7 +13,7 @@ pub use place::place;
 pub use recommend::{models, recommend};
 
 use super::infeasible;
-use super::launch::{first_command, read_back};
+use super::launch::{first_command, read_back, start_faults};
 use super::page::{BOLD, join, styled_within, wrap};
 use crate::report::bounds::PriceBounds;
 use crate::report::constraint::Constraint;
@@ -90,7 +90,9 @@ pub fn estimate(report: &EstimateResult, width: usize) -> String {
         risk if risk.is_empty() => (head, table),
         risk => (String::new(), head + &risk + &table),
     };
+    let faults = report.command.as_ref().map_or_else(String::new, |command| start_faults(command, width));
     join([
+        faults,
         head,
         table,
         lines(&estimate_facts(report), width),
