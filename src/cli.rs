@@ -5,6 +5,7 @@ pub mod access;
 pub mod audit;
 pub mod calibrate;
 pub mod catalog;
+pub mod check;
 mod clap_error;
 mod command_line;
 pub mod compare;

@@ -171,6 +171,7 @@ pub use report::rendered::{Answer, TextView};
 pub use report::result::{
     EstimateResult, MemoryReport, MetricsReport, OptimizeResult, Plan, ReportedDeployment,
 };
+pub use report::start::{StartCorrection, StartReport};
 pub use report::static_batch::StaticReport;
 pub use report::sweep::SweepReport;
 pub use report::verify::{CheckResult, Verified};
@@ -193,6 +194,7 @@ pub use request::place::PlaceRequest;
 pub use request::priced_plan::{PricedPlan, PricedStep};
 pub use request::recommend::RecommendRequest;
 pub use request::reference::{FormulasRequest, GlossaryRequest, SchemaRequest};
+pub use request::check::CheckRequest;
 pub use request::static_batch::StaticRequest;
 pub use request::sweep::merge::merge_reports;
 pub use request::sweep::{SweepRequest, sweep_fingerprint};

@@ -61,6 +61,7 @@ pub mod simulated_figures;
 pub mod simulated_point;
 pub mod simulated_records;
 pub mod space;
+pub mod start;
 pub mod static_batch;
 pub mod svg;
 pub mod sweep;

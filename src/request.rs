@@ -9,6 +9,7 @@ pub mod build_candidate;
 pub mod bundle;
 pub mod calibrate;
 pub mod catalog;
+pub mod check;
 mod checked;
 pub mod command;
 pub mod compare;
@@ -220,6 +221,8 @@ questions! {
         "the metrics of one given deployment";
     static_batch::StaticRequest => crate::report::static_batch::StaticReport, static_batch::static_batch,
         "a static batch on given degrees, without a scheduler";
+    check::CheckRequest => crate::report::start::StartReport, check::check,
+        "whether the server of a launch command starts";
     simulate::SimulateRequest => crate::report::simulate::SimulateReport, simulate::simulate,
         "a deployment under traffic, request by request";
     deploy::DeployRequest => crate::report::launch::LaunchReport, deploy::deploy,

@@ -1,7 +1,7 @@
 //! `diagnose`: is a measured speed possible, and is a server slow?
 
 use super::deadline::with_deadline;
-use super::estimate::{PlannedArgs, with_command};
+use super::estimate::{variable, PlannedArgs, with_command};
 use super::output::OutputArgs;
 use super::{CliError, ExitStatus};
 use crate::request::diagnose::{DiagnoseRequest, diagnose};
@@ -28,6 +28,9 @@ pub struct Diagnose {
     /// Read the deployment from a launch command, or from a file or folder with one
     #[arg(long, value_name = "COMMAND|FILE", conflicts_with_all = ["plan", "plan_from"], help_heading = "The deployment")]
     pub command: Option<String>,
+    /// Value of a variable of the shell that the command leaves open (repeatable)
+    #[arg(long, value_name = "NAME=VALUE", value_parser = variable, help_heading = "The deployment")]
+    pub var: Vec<(String, String)>,
     /// Measured median time to first token
     #[arg(long, value_name = "MS", value_parser = number(&MEASURED), allow_negative_numbers = true, help_heading = "Measured")]
     pub measured_ttft_ms: Option<f64>,
@@ -52,12 +55,13 @@ impl Diagnose {
 
     pub fn request(&self) -> Result<DiagnoseRequest, Error> {
         let scenario = self.planned.scenario()?;
-        let EstimateRequest { scenario, command, command_files } =
-            with_command(scenario, self.command.as_deref())?;
+        let EstimateRequest { scenario, command, command_files, command_variables } =
+            with_command(scenario, self.command.as_deref(), &self.var)?;
         Ok(DiagnoseRequest {
             scenario,
             command,
             command_files,
+            command_variables,
             ttft_ms: self.measured_ttft_ms,
             tpot_ms: self.measured_tpot_ms,
             output_tok_s: self.measured_tok_s,

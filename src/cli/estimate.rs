@@ -48,6 +48,9 @@ pub struct Estimate {
     /// Read the deployment from a launch command, or from a file or folder with one: scripts, a Kubernetes manifest, a docker compose file, a graph of Dynamo
     #[arg(long, value_name = "COMMAND|FILE", conflicts_with_all = ["plan", "plan_from"], help_heading = "The deployment")]
     pub command: Option<String>,
+    /// Value of a variable of the shell that the command leaves open (repeatable)
+    #[arg(long, value_name = "NAME=VALUE", value_parser = variable, help_heading = "The deployment")]
+    pub var: Vec<(String, String)>,
     /// Show everything: memory, breakdown, operators, sources; as CSV, the operators
     #[arg(long, help_heading = "Output")]
     pub detail: bool,
@@ -122,16 +125,28 @@ impl Estimate {
 
     pub fn request(&self) -> Result<EstimateRequest, Error> {
         let scenario = self.planned.scenario()?;
-        with_command(scenario, self.command.as_deref())
+        with_command(scenario, self.command.as_deref(), &self.var)
     }
 }
 
 /// The request of a scenario and a launch command, whose files are read.
-pub(super) fn with_command(scenario: Scenario, command: Option<&str>) -> Result<EstimateRequest, Error> {
+pub(super) fn with_command(
+    scenario: Scenario,
+    command: Option<&str>,
+    variables: &[(String, String)],
+) -> Result<EstimateRequest, Error> {
     let Some(command) = command else { return Ok(EstimateRequest::of(scenario)) };
     let (text, folder) = command_text(command)?;
     let command_files = settings_files(&text, &folder)?;
-    Ok(EstimateRequest { scenario, command: Some(text), command_files })
+    let command_variables = variables.iter().cloned().collect();
+    Ok(EstimateRequest { scenario, command: Some(text), command_files, command_variables })
+}
+
+/// A variable with its value, of a flag.
+pub(super) fn variable(text: &str) -> Result<(String, String), String> {
+    let named = |(name, value): (&str, &str)| (name.trim().to_owned(), value.to_owned());
+    let pair = text.split_once('=').map(named).filter(|(name, _)| !name.is_empty());
+    pair.ok_or_else(|| "expected NAME=VALUE".to_owned())
 }
 
 /// A command with the folder of its files: the text itself, that of a file, or what a folder that `--emit` wrote starts.

@@ -9,7 +9,7 @@ use super::mcp;
 #[cfg(feature = "site")]
 use super::site;
 use super::{
-    CliError, audit, calibrate, catalog, compare, config, deploy, detect, diagnose, diff, estimate, explain,
+    CliError, audit, calibrate, catalog, check, compare, config, deploy, detect, diagnose, diff, estimate, explain,
     fleet, inspect, nearest, optimize, place, recommend, reference, simulate, static_batch, sweep, validate,
     verify,
 };
@@ -105,6 +105,8 @@ subcommands! {
     Estimate(estimate::Estimate): [|it, _| it.request()?] [planned.problem.defaults => output.applied] [] [];
     /// Evaluate a static batch on given degrees, without a scheduler, layer type by layer type
     Static(static_batch::Static): [|it, _| it.request()?] [planned.problem.defaults => output.applied] [] [];
+    /// Check whether the server of a launch command starts: options, context, rules, memory; with the smallest corrections
+    Check(check::Check): [|it, _| it.request()?] [problem.defaults => output.applied] [] [];
     /// Simulate a deployment under traffic: percentiles, queues, cache hits, request by request
     Simulate(simulate::Simulate): [|it, _| it.request()?] [planned.problem.defaults => output.applied] [] [];
     /// Write the commands and files that launch a deployment; starts nothing

@@ -25,6 +25,7 @@ use super::result::{EstimateResult, OptimizeResult};
 use super::rows::{csv as deployments, front_csv};
 use super::sheet;
 use super::simulate::{SimulateReport, csv as simulate_csv};
+use super::start::StartReport;
 use super::static_batch::{StaticReport, csv as static_csv};
 use super::svg::SvgPicture;
 use super::svg::compare::comparison_picture;
@@ -255,6 +256,7 @@ answers! {
         |answer, view| text::static_batch::static_batch(answer, view.detail),
         |answer| static_csv(answer),
         |answer| static_picture(answer) => DRAWN;
+    "check" StartReport: |answer, view| text::start::start(answer, view.width), |answer| answer.csv();
     "simulate" SimulateReport: |answer, view| text::simulate::simulate(answer, view.detail), |answer| simulate_csv(answer), |answer| simulate_picture(answer) => DRAWN;
     "audit" AuditReport:
         |answer, view| {

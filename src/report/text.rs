@@ -25,6 +25,7 @@ mod sampled_replicas;
 pub mod screen;
 pub mod simulate;
 pub mod simulated_figures;
+pub mod start;
 pub mod static_batch;
 pub mod tiers;
 pub mod time;
@@ -70,7 +71,7 @@ pub fn table(answer: &OptimizeResult) -> String {
 pub fn estimate(estimated: &EstimateResult) -> String {
     let EstimateResult { candidate, question: inputs, detail, audit, .. } = estimated;
     let load = estimated.chosen_load.iter().map(|text| page::paragraph(&format!("Load: {text}.")));
-    let head = head::estimate(candidate, inputs, page::WIDTH)
+    let head = head::estimate(estimated, page::WIDTH)
         + &head::risk(estimated, page::WIDTH)
         + &load.collect::<String>();
     let Some(detail) = detail else { return head };

@@ -1,6 +1,7 @@
 //! Launch commands and manifests as input: the plan that they start, and what would be better.
 
 use super::UNCONTROLLED;
+use super::check::Start;
 use super::estimate::{EstimateRequest, estimate};
 use super::optimize::{OptimizeRequest, optimize};
 use super::start_check::{CheckedStart, start_check};
@@ -9,7 +10,7 @@ use crate::launch::edit::line;
 use crate::launch::manifest::{is_manifest, processes};
 use crate::launch::settings::SettingValue;
 use crate::launch::settings_file::NamedFiles;
-use crate::launch::shell::{Process, commands};
+use crate::launch::shell::{CommandVariables, Process, commands};
 use crate::report::launch::{CommandReport, FlagChange, LaunchReport, UnreadWord};
 use crate::report::result::{EstimateResult, ReportedDeployment};
 use crate::spec::deployment::Deployment;
@@ -20,25 +21,35 @@ use crate::spec::scenario::Scenario;
 use crate::spec::setting::Setting;
 use crate::store::catalog::Catalog;
 
-/// The processes in a text and their files: a command, a script or a manifest. `files` are those that it names.
-fn read_text(text: &str, files: &NamedFiles) -> Result<(Vec<Process>, NamedFiles), Error> {
+/// A launch command, a script or a manifest, with what it refers to.
+#[derive(Clone, Copy, Debug)]
+pub struct CommandText<'a> {
+    pub text: &'a str,
+    /// Files that it names: settings, and scripts that it runs.
+    pub files: &'a NamedFiles,
+    /// Values of variables that it leaves open.
+    pub variables: &'a CommandVariables,
+}
+
+/// The processes in a text, and its files.
+pub(super) fn read_text(command: &CommandText) -> Result<(Vec<Process>, NamedFiles), Error> {
+    let CommandText { text, files, variables } = *command;
     let (processes, own) = match is_manifest(text) {
-        true => processes(text)?,
-        false => (commands(text, files), NamedFiles::new()),
+        true => processes(text, variables)?,
+        false => (commands(text, files, variables), NamedFiles::new()),
     };
     Ok((processes, own.into_iter().chain(files.clone()).collect()))
 }
 
-/// The estimate of the deployment that a command or manifest starts; fields of `given` take precedence. `files` are
-/// those that the command names. Of a command that the runtime refuses, that of the nearest that it takes.
+/// The estimate of the deployment that a command or manifest starts; fields of `given` take precedence. Of a command that
+/// the runtime refuses, that of the nearest that it takes.
 ///
 /// # Errors
 /// No command of a known runtime is in the text, a word that decides the price is not understood, the hardware is not
 /// given, or the problem is faulty.
 pub fn of_command(
     catalog: &Catalog,
-    text: &str,
-    files: &NamedFiles,
+    command: &CommandText,
     given: &Scenario,
 ) -> Result<EstimateResult, Error> {
     if given.hardware.is_none() {
@@ -47,7 +58,7 @@ pub fn of_command(
         return Err(Error::new("hardware", "a command without hardware", expected, fix));
     }
     let known = catalog.launches()?;
-    let (processes, named) = read_text(text, files)?;
+    let (processes, named) = read_text(command)?;
     let as_given = read_launch(&known, &processes, &named)?;
     let checked = start_check(catalog, &known, &as_given, &named, given)?;
     let CheckedStart { launch, stated, scenario, mut faults } = checked;
@@ -55,7 +66,10 @@ pub fn of_command(
     let (best, changes) = better(catalog, &scenario, &stated, &result)?;
     let corrected = (!faults.is_empty()).then(|| command_lines(&launch));
     if result.candidate.metrics.is_none() {
-        faults.extend(result.candidate.violations.iter().cloned());
+        // A server that starts may still refuse the requests of the workload.
+        let start = Start { catalog, known: &known, files: &named, given, control: &UNCONTROLLED };
+        let short = start.short(&scenario)?.candidate;
+        faults.extend(short.metrics.is_none().then_some(short.violations).unwrap_or_default());
     }
     let command = CommandReport {
         runtime: launch.known.0.id.clone(),
@@ -73,13 +87,13 @@ pub fn of_command(
 }
 
 /// The commands of a launch, each once.
-fn command_lines(launch: &ReadLaunch) -> String {
+pub(super) fn command_lines(launch: &ReadLaunch) -> String {
     let mut lines: Vec<String> = launch.processes.iter().map(|one| line(&one.process)).collect();
     lines.dedup();
     lines.join("\n")
 }
 
-fn unread(launch: &ReadLaunch) -> Vec<UnreadWord> {
+pub(super) fn unread(launch: &ReadLaunch) -> Vec<UnreadWord> {
     let (runtime, version) = (&launch.known.0.id, &launch.known.1.version);
     let named = format!("{runtime} {version}");
     let word = |(place, left): (&str, &crate::launch::read::Leftover)| UnreadWord {

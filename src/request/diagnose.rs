@@ -7,6 +7,7 @@ use super::RequestControl;
 use super::audit::planned;
 use super::estimate::{EstimateRequest, estimate};
 use crate::launch::settings_file::NamedFiles;
+use crate::launch::shell::CommandVariables;
 use crate::report::diagnose::{Diagnosis, MeasuredNumbers, diagnosis};
 use crate::spec::error::Error;
 use crate::spec::limits::MEASURED;
@@ -25,6 +26,9 @@ pub struct DiagnoseRequest {
     /// Settings files that the command names, by name without folders: their text.
     #[serde(skip_serializing_if = "NamedFiles::is_empty")]
     pub command_files: NamedFiles,
+    /// Values of variables of the shell that the command leaves open, by name.
+    #[serde(skip_serializing_if = "CommandVariables::is_empty")]
+    pub command_variables: CommandVariables,
     /// Measured median time to first token, ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ttft_ms: Option<f64>,
@@ -66,6 +70,7 @@ pub fn diagnose(
             scenario: request.scenario.clone(),
             command: request.command.clone(),
             command_files: request.command_files.clone(),
+            command_variables: request.command_variables.clone(),
         },
         None => EstimateRequest::of(planned(catalog, &request.scenario, control)?),
     };

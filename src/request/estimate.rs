@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::RequestControl;
 use super::build_candidate::candidate;
-use super::command::of_command;
+use super::command::{CommandText, of_command};
 use super::given_plan::with_plan;
 use super::inputs::report_inputs;
 use super::launch::launch;
@@ -15,6 +15,7 @@ use super::optimize::at;
 use super::overrides::override_effects;
 use super::remedy::of_each_runtime;
 use crate::launch::settings_file::NamedFiles;
+use crate::launch::shell::CommandVariables;
 use crate::report::answer::estimate_result;
 use crate::report::audit::AuditSection;
 use crate::report::number::requests;
@@ -37,9 +38,17 @@ pub struct EstimateRequest {
     /// Settings files that the command names, by name without folders: their text.
     #[serde(skip_serializing_if = "NamedFiles::is_empty")]
     pub command_files: NamedFiles,
+    /// Values of variables of the shell that the command leaves open, by name.
+    #[serde(skip_serializing_if = "CommandVariables::is_empty")]
+    pub command_variables: CommandVariables,
 }
 
 impl EstimateRequest {
+    /// A command with its files and variables.
+    fn command_text<'a>(&'a self, text: &'a str) -> CommandText<'a> {
+        CommandText { text, files: &self.command_files, variables: &self.command_variables }
+    }
+
     /// An estimate of what the scenario deploys.
     pub fn of(scenario: Scenario) -> EstimateRequest {
         EstimateRequest { scenario, ..EstimateRequest::default() }
@@ -53,7 +62,7 @@ pub fn estimate(
     _: &RequestControl,
 ) -> Result<EstimateResult, Error> {
     if let Some(command) = &request.command {
-        return of_command(catalog, command, &request.command_files, &request.scenario);
+        return of_command(catalog, &request.command_text(command), &request.scenario);
     }
     let scenarios = of_each_runtime(catalog, &request.scenario)?;
     let several = scenarios.len() > 1;

@@ -79,7 +79,8 @@ pub fn binding(constraints: &[Constraint]) -> String {
 /// Width of a bar, in characters.
 const CELLS: usize = 30;
 
-fn rows(memory: &MemoryReport) -> String {
+/// The memory of a device, part by part.
+pub(super) fn rows(memory: &MemoryReport) -> String {
     let over = memory.total_bytes - memory.usable_bytes;
     let parts = [
         ("weights", memory.weights_bytes),

@@ -2,6 +2,7 @@
 
 use anstyle::Style;
 
+use super::launch::start_faults;
 use super::page::{BAD, BOLD, GOOD, styled, wrap};
 use crate::report::host_part;
 use crate::report::inputs::ReportInputs;
@@ -225,10 +226,13 @@ pub fn risk(report: &EstimateResult, width: usize) -> String {
 }
 
 /// A given deployment, with its violations first.
-pub fn estimate(candidate: &ReportedDeployment, inputs: &ReportInputs, width: usize) -> String {
+pub fn estimate(report: &EstimateResult, width: usize) -> String {
+    let EstimateResult { candidate, question: inputs, .. } = report;
     let (weights, kv_format) = (weights(candidate), &candidate.kv_format);
-    let mut text = theoretical(inputs);
-    if let Some(verdict) = verdict(candidate) {
+    let faults = report.command.as_ref().map_or_else(String::new, |command| start_faults(command, width));
+    let refused = !faults.is_empty() && candidate.metrics.is_none();
+    let mut text = faults + &theoretical(inputs);
+    if let Some(verdict) = verdict(candidate).filter(|_| !refused) {
         text.push_str(&format!("{}\n", styled(BAD, verdict)));
         text.extend(candidate.violations.iter().map(|reason| wrap(&format!("- {reason}"), width, 2, 4)));
     }

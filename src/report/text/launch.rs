@@ -91,9 +91,9 @@ pub fn start_faults(command: &CommandReport, width: usize) -> String {
         + &corrected.collect::<String>()
 }
 
-/// A command that was read back: words without a setting, remarks, and better plans.
-pub fn read_back(command: &CommandReport, now: &ReportedDeployment, width: usize) -> String {
-    let of = |effect: WordEffect| command.unread.iter().filter(move |word| word.effect == effect);
+/// Words of a command that set nothing, by their effect.
+pub fn words_without_setting(unread: &[UnreadWord], width: usize) -> String {
+    let of = |effect: WordEffect| unread.iter().filter(move |word| word.effect == effect);
     let place = |word: &UnreadWord| match word.position {
         0 => word.place.clone(),
         position => format!("{}, word {position}", word.place),
@@ -112,6 +112,11 @@ pub fn read_back(command: &CommandReport, now: &ReportedDeployment, width: usize
         true => String::new(),
         false => paragraph(&format!("No effect on the prediction: {}.", ignored.join(", "))),
     };
+    not_understood.collect::<String>() + &not_modelled + &ignored
+}
+
+/// A command that was read back: words without a setting, remarks, and better plans.
+pub fn read_back(command: &CommandReport, now: &ReportedDeployment, width: usize) -> String {
     let notes = command.notes.iter().map(|note| paragraph(&format!("Note: {note}.")));
     let changes = command.changes.iter().take(3).map(|change| {
         let heading =
@@ -119,7 +124,7 @@ pub fn read_back(command: &CommandReport, now: &ReportedDeployment, width: usize
         format!("  {heading} {} -> {}: {}\n", digits(change.now), digits(change.then), change.flags)
     });
     join([
-        not_understood.collect::<String>() + &not_modelled + &ignored + &notes.collect::<String>(),
+        words_without_setting(&command.unread, width) + &notes.collect::<String>(),
         command.best.as_deref().map_or(String::new(), |best| compared(now, best)),
         section("Changes that help", "", changes.collect::<String>()),
     ])

@@ -13,7 +13,7 @@ pub use place::place;
 pub use recommend::{models, recommend};
 
 use super::infeasible;
-use super::launch::{first_command, read_back, start_faults};
+use super::launch::{first_command, read_back};
 use super::page::{BOLD, join, styled_within, wrap};
 use crate::report::bounds::PriceBounds;
 use crate::report::constraint::Constraint;
@@ -84,15 +84,13 @@ pub fn estimate(report: &EstimateResult, width: usize) -> String {
         commands.push((line(&["explain", &flags, &plan, "--number ttft"]), "formulas and sources"));
     }
     commands.push((flags, "the best plan for this"));
-    let (head, table) = (head::estimate(candidate, inputs, width), slo_table(candidate, inputs, width));
+    let (head, table) = (head::estimate(report, width), slo_table(candidate, inputs, width));
     // The risk is in place of the empty line, so that the screen is not longer.
     let (head, table) = match head::risk(report, width) {
         risk if risk.is_empty() => (head, table),
         risk => (String::new(), head + &risk + &table),
     };
-    let faults = report.command.as_ref().map_or_else(String::new, |command| start_faults(command, width));
     join([
-        faults,
         head,
         table,
         lines(&estimate_facts(report), width),

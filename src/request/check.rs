@@ -1,0 +1,224 @@
+//! `check`: whether the server of a launch command starts, by what its runtime checks before it serves.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::RequestControl;
+use super::command::{CommandText, command_lines, read_text, unread};
+use super::estimate::{EstimateRequest, estimate};
+use super::priced_plan::PricedPlan;
+use super::start_check::{CheckedStart, start_check};
+use crate::launch::back::{KnownLaunch, ReadLaunch, read_launch};
+use crate::launch::edit::with_setting;
+use crate::launch::settings::SettingValue;
+use crate::launch::settings_file::NamedFiles;
+use crate::launch::shell::{CommandVariables, Process};
+use crate::report::result::EstimateResult;
+use crate::report::start::{StartCorrection, StartReport};
+use crate::spec::error::Error;
+use crate::spec::notation::PlanText;
+use crate::spec::scenario::Scenario;
+use crate::spec::setting::Setting;
+use crate::store::catalog::Catalog;
+
+/// A request of `check`.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct CheckRequest {
+    /// A launch command, a script or a manifest.
+    pub command: String,
+    /// Settings files that the command names, by name without folders: their text.
+    #[serde(skip_serializing_if = "NamedFiles::is_empty")]
+    pub command_files: NamedFiles,
+    /// Values of variables of the shell that the command leaves open, by name.
+    #[serde(skip_serializing_if = "CommandVariables::is_empty")]
+    pub command_variables: CommandVariables,
+    /// The hardware; other fields take precedence over the command.
+    pub scenario: Scenario,
+}
+
+/// Tokens of the prompt and of the answer of a server that starts: what it reserves does not depend on them.
+const SHORT: u64 = 16;
+/// Corrections that are shown.
+const SHOWN: usize = 3;
+/// Steps of a corrected context, in tokens.
+const CONTEXT_STEP: u64 = 256;
+/// The largest share of the device memory that a correction sets; the rest is the driver's.
+const LARGEST_SHARE: f64 = 0.97;
+
+/// Checks the start of a launch command.
+///
+/// # Errors
+/// No command of a known runtime is in the text, a word that decides the price is not understood, or the hardware is not
+/// given.
+pub fn check(
+    catalog: &Catalog,
+    request: &CheckRequest,
+    control: &RequestControl,
+) -> Result<StartReport, Error> {
+    let given = &request.scenario;
+    if given.hardware.is_none() {
+        let fix = "add --hardware, e.g. --hardware 8xh100";
+        return Err(Error::new("hardware", "a command without hardware", "the hardware that it runs on", fix));
+    }
+    let known = catalog.launches()?;
+    let (text, variables) = (&request.command, &request.command_variables);
+    let text = CommandText { text, files: &request.command_files, variables };
+    let (processes, files) = read_text(&text)?;
+    let as_given = read_launch(&known, &processes, &files)?;
+    let start = Start { catalog, known: &known, files: &files, given, control };
+    let checked = start_check(catalog, &known, &as_given, &files, given)?;
+    let result = start.short(&checked.scenario)?;
+    let mut reasons = checked.faults.clone();
+    if result.candidate.metrics.is_none() {
+        reasons.extend(result.candidate.violations.iter().cloned());
+    }
+    let fits = result.candidate.metrics.is_some();
+    let largest_context = start.largest_context(&checked.scenario, &result);
+    let corrections = if reasons.is_empty() { vec![] } else { start.corrections(&checked, fits) };
+    let priced = fits.then(|| start.priced(&checked.scenario)).transpose()?;
+    let (runtime, version) = (&as_given.known.0.id, &as_given.known.1.version);
+    Ok(StartReport {
+        starts: reasons.is_empty(),
+        reasons,
+        corrections,
+        plan: result.candidate.plan.label.clone(),
+        runtime: runtime.clone(),
+        runtime_version: version.clone(),
+        memory: result.candidate.memory.clone(),
+        kv_tokens: priced.as_ref().map(|plan| plan.kv_tokens),
+        context: checked.scenario.max_model_len.or(largest_context).filter(|_| fits),
+        largest_context,
+        most_requests: priced.as_ref().and_then(|plan| plan.most_requests),
+        scenario: checked.scenario,
+        unread: unread(&as_given),
+        notes: vec![],
+    })
+}
+
+/// What every check of a start reads.
+pub(super) struct Start<'a> {
+    pub(super) catalog: &'a Catalog,
+    pub(super) known: &'a [KnownLaunch],
+    pub(super) files: &'a NamedFiles,
+    pub(super) given: &'a Scenario,
+    pub(super) control: &'a RequestControl<'a>,
+}
+
+impl<'a> Start<'a> {
+    /// The problem with one short request.
+    fn shortened(&self, scenario: &Scenario) -> Scenario {
+        let given = self.given;
+        Scenario {
+            isl: given.isl.or(Some(SHORT)),
+            osl: given.osl.or(Some(SHORT)),
+            ttft: Some("none".to_owned()),
+            tpot: Some("none".to_owned()),
+            e2e: Some("none".to_owned()),
+            ..scenario.clone()
+        }
+    }
+
+    pub(super) fn short(&self, scenario: &Scenario) -> Result<EstimateResult, Error> {
+        estimate(self.catalog, &EstimateRequest::of(self.shortened(scenario)), self.control)
+    }
+
+    fn priced(&self, scenario: &Scenario) -> Result<PricedPlan, Error> {
+        PricedPlan::new(self.catalog, &EstimateRequest::of(self.shortened(scenario)), self.control)
+    }
+
+    /// The longest request that the memory holds with one on each attention rank; `None` where not even a short one fits.
+    fn largest_context(&self, scenario: &Scenario, result: &EstimateResult) -> Option<u64> {
+        let plan: PlanText = result.candidate.notation.parse().ok()?;
+        let ranks = |pool: &crate::spec::notation::PoolText| {
+            pool.degrees.replicas.unwrap_or(1) * pool.degrees.dp.unwrap_or(1)
+        };
+        let requests = plan.pools.iter().map(ranks).sum();
+        let alone = Scenario { max_model_len: None, concurrency: Some(requests), ..scenario.clone() };
+        let metrics = self.short(&alone).ok()?.candidate.metrics?;
+        Some(metrics.max_context_tokens as u64)
+    }
+
+    /// The smallest changes with which the server starts; `mended`: the repair of refused words is enough.
+    fn corrections(&self, checked: &CheckedStart<'a>, mended: bool) -> Vec<StartCorrection> {
+        let launch = &checked.launch;
+        if mended {
+            let change = "the refused words repaired".to_owned();
+            return vec![StartCorrection { change, command: command_lines(launch) }];
+        }
+        let mut found: Vec<StartCorrection> = Vec::new();
+        let singles = self.edits(checked);
+        for (setting, value) in &singles {
+            if let Some(edited) = self.edited(launch, *setting, value) {
+                found.extend(self.started(&edited, vec![(*setting, value.clone())]));
+            }
+        }
+        // A change that is not enough alone may be with the context that it leaves.
+        let alone = !found.is_empty();
+        for (setting, value) in singles.iter().filter(|_| !alone) {
+            let Some(edited) = self.edited(launch, *setting, value) else { continue };
+            let Ok(checked) = start_check(self.catalog, self.known, &edited, self.files, self.given) else {
+                continue;
+            };
+            let Some(context) = self.edits(&checked).into_iter().find(|one| one.0 == Setting::Context) else {
+                continue;
+            };
+            if let Some(both) = self.edited(&edited, context.0, &context.1) {
+                found.extend(self.started(&both, vec![(*setting, value.clone()), context]));
+            }
+        }
+        found.truncate(SHOWN);
+        found
+    }
+
+    /// Changes that may help, the smallest first.
+    fn edits(&self, checked: &CheckedStart) -> Vec<(Setting, SettingValue)> {
+        use SettingValue::{Count, On, Real, Word};
+        let (scenario, launch) = (&checked.scenario, &checked.launch);
+        let mut edits = Vec::new();
+        let fits = self.short(scenario).ok().and_then(|result| self.largest_context(scenario, &result));
+        let context = fits.map(|tokens| tokens / CONTEXT_STEP * CONTEXT_STEP).filter(|tokens| *tokens > 0);
+        if let Some(tokens) = context.filter(|tokens| scenario.max_model_len.is_none_or(|now| *tokens < now)) {
+            edits.push((Setting::Context, Count(tokens)));
+            edits.push((Setting::TotalContext, Count(tokens)));
+        }
+        if scenario.gpu_memory_utilization.is_none_or(|share| share < LARGEST_SHARE) {
+            edits.push((Setting::MemoryShare, Real(LARGEST_SHARE)));
+        }
+        if scenario.kv_format.is_none() {
+            edits.push((Setting::KvFormat, Word("fp8".to_owned())));
+        }
+        edits.push((Setting::ExpertParallel, On(true)));
+        let settings = &launch.processes[0].read.settings;
+        for setting in [Setting::Tp, Setting::Ranks, Setting::Ep] {
+            let now = settings.count(setting).unwrap_or(1);
+            edits.extend([2, 4, 8].map(|times| (setting, Count(now * times))));
+            edits.extend((now > 1 && now % 2 == 0).then_some((setting, Count(now / 2))));
+        }
+        edits
+    }
+
+    fn edited(
+        &self,
+        launch: &ReadLaunch<'a>,
+        setting: Setting,
+        value: &SettingValue,
+    ) -> Option<ReadLaunch<'a>> {
+        let changed = |one| with_setting(launch.known, one, setting, value);
+        let processes: Vec<Process> = launch.processes.iter().map(changed).collect::<Option<_>>()?;
+        read_launch(self.known, &processes, self.files).ok()
+    }
+
+    /// The correction, where the launch starts with it.
+    fn started(
+        &self,
+        launch: &ReadLaunch<'a>,
+        edits: Vec<(Setting, SettingValue)>,
+    ) -> Option<StartCorrection> {
+        let checked = start_check(self.catalog, self.known, launch, self.files, self.given).ok()?;
+        let starts = checked.faults.is_empty() && self.short(&checked.scenario).ok()?.candidate.metrics.is_some();
+        let words = edits.iter().map(|(setting, value)| format!("{} {value}", setting.words()));
+        let change = words.collect::<Vec<_>>().join(", ");
+        starts.then(|| StartCorrection { change, command: command_lines(launch) })
+    }
+}
