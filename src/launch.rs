@@ -9,6 +9,7 @@ pub mod context;
 pub mod deployment;
 pub mod engine;
 pub mod files;
+mod images;
 pub mod manifest;
 pub mod placed;
 pub mod read;

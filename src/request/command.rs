@@ -1,5 +1,7 @@
 //! Launch commands and manifests as input: the plan that they start, and what would be better.
 
+use std::collections::BTreeMap;
+
 use super::UNCONTROLLED;
 use super::estimate::{EstimateRequest, estimate};
 use super::optimize::{OptimizeRequest, optimize};
@@ -26,7 +28,7 @@ use crate::store::catalog::Catalog;
 fn read_text(text: &str, files: &NamedFiles) -> Result<(Vec<Process>, NamedFiles), Error> {
     let (processes, own) = match is_manifest(text) {
         true => processes(text)?,
-        false => (commands(text, files), NamedFiles::new()),
+        false => commands(text, files, &BTreeMap::new()),
     };
     Ok((processes, own.into_iter().chain(files.clone()).collect()))
 }
