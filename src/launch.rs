@@ -10,6 +10,7 @@ pub mod deployment;
 pub mod edit;
 pub mod engine;
 pub mod files;
+mod images;
 pub mod layer_split;
 pub mod manifest;
 pub mod placed;

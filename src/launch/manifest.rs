@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::settings_file::NamedFiles;
-use super::shell::{Process, commands, expand};
+use super::shell::{Process, commands};
+fn expand(t: &str, _: &BTreeMap<String,String>) -> String { t.to_owned() }
 use crate::spec::error::Error;
 use crate::spec::text::yaml_place;
 
@@ -107,7 +108,7 @@ fn container(value: &Value, scope: &Scope) -> Vec<Process> {
     let shells = ["sh", "bash", "/bin/sh", "/bin/bash"].contains(&words[0].as_str());
     let script = shell.filter(|_| shells).and_then(|at| words.get(at + 1));
     let mut found = match script {
-        Some(script) => commands(script, &NamedFiles::new()),
+        Some(script) => commands(script, &NamedFiles::new(), &BTreeMap::new()).0,
         None => vec![Process { words, ..Process::default() }],
     };
     for process in &mut found {

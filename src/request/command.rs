@@ -35,8 +35,8 @@ pub struct CommandText<'a> {
 pub(super) fn read_text(command: &CommandText) -> Result<(Vec<Process>, NamedFiles), Error> {
     let CommandText { text, files, variables } = *command;
     let (processes, own) = match is_manifest(text) {
-        true => processes(text, variables)?,
-        false => (commands(text, files, variables), NamedFiles::new()),
+        true => processes(text)?,
+        false => commands(text, files, variables),
     };
     Ok((processes, own.into_iter().chain(files.clone()).collect()))
 }
