@@ -184,7 +184,10 @@ impl ReadLaunch<'_> {
             Some(SettingValue::Count(count)) => Some(*count as f64),
             _ => None,
         };
-        let draft = word(Setting::DraftMethod).or(word(Setting::DraftModel));
+        // A method with a draft model of its own uses that, unless it is the checkpoint's own module.
+        let own_module = |draft: &String| Some(draft) == word(Setting::Model).as_ref() || draft.ends_with("NextN");
+        let draft_model = word(Setting::DraftModel).filter(|draft| !own_module(draft));
+        let draft = draft_model.or(word(Setting::DraftMethod));
         let read = Scenario {
             model: word(Setting::Model),
             runtime: Some(self.known.0.id.clone()),
@@ -243,7 +246,11 @@ impl ReadLaunch<'_> {
         let mut pools: Vec<ReadPool> = Vec::new();
         for one in &self.processes {
             let settings = &one.read.settings;
-            let role = settings.word(Setting::Role).unwrap_or("aggregated").to_owned();
+            // The command states it, or the format around the command.
+            let known = |role: &&str| ["prefill", "decode"].contains(role);
+            let own = settings.word(Setting::Role).filter(known);
+            let stated = own.or(one.process.role.as_deref());
+            let role = stated.unwrap_or("aggregated").to_owned();
             let degrees = degrees(settings, at);
             let copies = settings.count(Setting::Copies).filter(|_| !settings.is_on(Setting::AttentionDp));
             let replicas = one.process.replicas.unwrap_or(1) * copies.unwrap_or(1);
@@ -338,7 +345,9 @@ fn degrees(settings: &Settings, at: Surroundings) -> Degrees {
     let (pp, cp) = (count(Setting::Pp).or(layered), count(Setting::Cp));
     let all = tp.unwrap_or(1) * cp.unwrap_or(1) * dp.unwrap_or(1);
     let ep =
-        count(Setting::Ep).or(settings.is_on(Setting::ExpertParallel).then_some(all).filter(|ep| *ep > 1));
+        count(Setting::Ep)
+            .or(settings.is_on(Setting::ExpertParallel).then_some(all).filter(|ep| *ep > 1))
+            .or(settings.count(Setting::MoeTp).map(|inside| all / inside.max(1)).filter(|ep| *ep > 1));
     let stages = match settings.get(Setting::StageLayers) {
         Some(SettingValue::Counts(counts)) => Some(counts.clone()),
         // Layers in host memory are before those of the first device, and no part of a stage of their own.

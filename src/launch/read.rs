@@ -393,6 +393,10 @@ impl<'a> Reader<'a> {
         match parse(option, value) {
             Some(value) => self.set(span, setting, value),
             None => {
+                if !setting.is_priced() || setting.is_draft() {
+                    let why = Some(format!("{value} is not priced"));
+                    return self.leave(span, value, LeftoverReason::NotModelled { why });
+                }
                 let known: Vec<&str> =
                     option.values.values().chain(option.also.keys()).map(String::as_str).collect();
                 let expected = match known.is_empty() {

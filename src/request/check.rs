@@ -92,7 +92,7 @@ pub fn check(
         most_requests: priced.as_ref().and_then(|plan| plan.most_requests),
         scenario: checked.scenario,
         unread: unread(&as_given),
-        notes: vec![],
+        notes: [as_given.processes.iter().flat_map(|one| one.process.notes.clone()).collect(), checked.notes].concat(),
     })
 }
 

@@ -61,7 +61,7 @@ pub fn of_command(
     let (processes, named) = read_text(command)?;
     let as_given = read_launch(&known, &processes, &named)?;
     let checked = start_check(catalog, &known, &as_given, &named, given)?;
-    let CheckedStart { launch, stated, scenario, mut faults } = checked;
+    let CheckedStart { launch, stated, scenario, mut faults, notes: unpriced } = checked;
     let result = estimate(catalog, &EstimateRequest::of(scenario.clone()), &UNCONTROLLED)?;
     let (best, changes) = better(catalog, &scenario, &stated, &result)?;
     let corrected = (!faults.is_empty()).then(|| command_lines(&launch));
@@ -79,7 +79,7 @@ pub fn of_command(
         will_not_start: faults,
         corrected,
         unread: unread(&as_given),
-        notes: notes(&launch, &scenario, &result),
+        notes: [notes(&launch, &scenario, &result), unpriced].concat(),
         best: best.map(Box::new),
         changes,
     };
@@ -110,6 +110,7 @@ fn notes(launch: &ReadLaunch, scenario: &Scenario, result: &EstimateResult) -> V
     let mut notes = Vec::new();
     let question = &result.question;
     for one in &launch.processes {
+        notes.extend(one.process.notes.iter().cloned());
         let settings = &one.read.settings;
         let off = settings.get(Setting::PrefixCache) == Some(&SettingValue::On(false));
         if off && question.prefix > 0 {

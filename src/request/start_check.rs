@@ -25,8 +25,12 @@ pub struct CheckedStart<'a> {
     pub scenario: Scenario,
     /// The runtime's reasons against the launch as given.
     pub faults: Vec<String>,
+    /// Parts of the commands that are not priced.
+    pub notes: Vec<String>,
 }
 
+/// The name of the model's own draft module.
+const OWN_MODULE: &str = "mtp";
 /// Repairs of a command one after another: a repaired option may have a value that the next one repairs.
 const REPAIRS: usize = 4;
 
@@ -62,6 +66,13 @@ pub fn start_check<'a>(
         built.as_ref().is_some_and(|(model, _)| model.config.quantization.is_some() || model.named.is_some());
     let weight_format = if quantized { given.weight_format.clone() } else { read.weight_format.clone() };
     let mut stated = Scenario { weight_format, ..read };
+    let mut notes = Vec::new();
+    if let Some(draft) = stated.draft.clone().filter(|draft| draft != OWN_MODULE && given.draft.is_none())
+        && catalog.built(&draft).is_err()
+    {
+        notes.push(format!("the draft {draft} is not in the catalogue: priced without speculative decoding"));
+        (stated.draft, stated.draft_tokens) = (None, None);
+    }
     // Overrides of the configuration lengthen the context.
     let changed = catalog.overridden(&Scenario { model: model.clone(), ..stated.clone() })?;
     let of_model = model.as_deref().and_then(|model| changed.built(model).ok()?.1.max_context);
@@ -70,10 +81,11 @@ pub fn start_check<'a>(
         launch = read_launch(known, &processes, files)?;
         stated.max_model_len = of_model;
     }
+    stated.max_num_seqs = stated.max_num_seqs.or(default_sequences(catalog, &stated)?);
     let longest = longest_request(catalog, &launch, &stated, of_model)?;
     let offload = stated.offload.or_else(|| (!may_offload(&launch, &stated)).then_some(OffloadPolicy::Never));
     let scenario = Scenario { max_model_len: longest, offload, ..stated.clone() };
-    Ok(CheckedStart { launch, stated, scenario, faults })
+    Ok(CheckedStart { launch, stated, scenario, faults, notes })
 }
 
 /// The words that the runtime refuses, with its reasons.
@@ -149,6 +161,19 @@ fn beyond_model(launch: &ReadLaunch, of_model: Option<u64>) -> Option<(String, V
     let value = SettingValue::Count(most);
     let changed = |one| with_setting(launch.known, one, Setting::Context, &value);
     Some((fault, launch.processes.iter().map(changed).collect::<Option<_>>()?))
+}
+
+/// Sequences that a server takes at a time where its command does not say it.
+fn default_sequences(catalog: &Catalog, scenario: &Scenario) -> Result<Option<u64>, Error> {
+    let (Some(runtime), Some(hardware)) = (scenario.runtime.as_deref(), scenario.hardware.as_deref()) else {
+        return Ok(None);
+    };
+    if runtime == ANY {
+        return Ok(None);
+    }
+    let (runtime, _) = catalog.runtime_by_id(runtime)?;
+    let device = catalog.hardware(hardware)?.device;
+    Ok(runtime.taken(&device).max_sequences.map(|figure| figure.value as u64))
 }
 
 /// Whether a part of the model is in host memory: the command says so, or its runtime decides that.

@@ -214,6 +214,12 @@ impl Setting {
         })
     }
 
+    /// Whether it is one of speculative decoding, without which a plan is priced too.
+    pub fn is_draft(self) -> bool {
+        use Setting::{CheckedTokens, DraftBranches, DraftMethod, DraftModel, DraftTokens};
+        [DraftMethod, DraftModel, DraftTokens, DraftBranches, CheckedTokens].contains(&self)
+    }
+
     /// Its name in launch files of the catalogue, with spaces.
     pub fn words(self) -> String {
         let name = serde_json::to_value(self).ok();
