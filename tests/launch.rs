@@ -6,21 +6,28 @@ mod devices;
 mod files;
 mod golden;
 mod placed;
+mod random;
 mod scale;
 mod settings;
 
 use std::sync::LazyLock;
 
 use mantile::launch::back::KnownLaunch;
-use mantile::report::launch::LaunchReport;
+use mantile::report::launch::{LaunchReport, UnreadWord};
 use mantile::report::result::OptimizeResult;
 use mantile::request::UNCONTROLLED;
 use mantile::request::optimize::{OptimizeRequest, optimize};
+use mantile::spec::option_effect::WordEffect;
 use mantile::spec::scenario::Scenario;
 use mantile::store::catalog::Catalog;
 use rayon::prelude::*;
 
 static CATALOG: LazyLock<Catalog> = LazyLock::new(Catalog::default);
+
+/// Whether a word of a command stops the server, or leaves its price open.
+fn decides(word: &UnreadWord) -> bool {
+    matches!(word.effect, WordEffect::Refused | WordEffect::NotUnderstood)
+}
 
 fn launches() -> Vec<KnownLaunch> {
     CATALOG.launches().unwrap()

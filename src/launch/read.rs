@@ -29,6 +29,8 @@ pub enum LeftoverReason {
         /// The nearest known spelling.
         nearest: Option<String>,
     },
+    /// An option of versions before this one.
+    Removed { since: String },
     /// Several options begin so.
     Ambiguous { options: Vec<String> },
     /// The runtime refuses the value.
@@ -49,6 +51,7 @@ impl LeftoverReason {
     pub fn effect(&self) -> WordEffect {
         match self {
             LeftoverReason::Unknown { .. }
+            | LeftoverReason::Removed { .. }
             | LeftoverReason::Ambiguous { .. }
             | LeftoverReason::BadValue { .. } => WordEffect::Refused,
             LeftoverReason::NotUnderstood { .. } | LeftoverReason::Unset { .. } | LeftoverReason::NoFile => {
@@ -65,6 +68,9 @@ impl LeftoverReason {
                 format!("{runtime} does not know it; the nearest that it knows is {nearest}")
             }
             LeftoverReason::Unknown { nearest: None } => format!("{runtime} does not know it"),
+            LeftoverReason::Removed { since } => {
+                format!("{runtime} has no such option since {since}; --runtime-version reads an older one")
+            }
             LeftoverReason::Ambiguous { options } => {
                 format!("{runtime} cannot choose between {}", options.join(", "))
             }
@@ -254,9 +260,7 @@ impl<'a> Reader<'a> {
         if let Some(renamed) = effects.renamed.get(flag) {
             return Some(LeftoverReason::Unknown { nearest: Some(renamed.to.clone()) });
         }
-        let version = effects.removed.get(flag)?;
-        let why = format!("an option of versions before {version}");
-        Some(LeftoverReason::NotModelled { why: Some(why) })
+        Some(LeftoverReason::Removed { since: effects.removed.get(flag)?.clone() })
     }
 
     /// Reads an option with its values; the number of its words.
@@ -363,14 +367,22 @@ impl<'a> Reader<'a> {
 
     /// The settings that an option with a value carries.
     fn carried(&self, row: &OptionRow) -> impl Iterator<Item = &'a LaunchOption> {
-        let flags = row.flags.clone();
+        let flags = self.todays(row);
         self.launch.settings.iter().filter(move |one| {
             matches!(&one.place, OptionPlace::Flag(flag) | OptionPlace::Json { flag, .. } if flags.contains(flag))
         })
     }
 
+    /// The spellings of an option, and that of today where it is one of an older version.
+    fn todays(&self, row: &OptionRow) -> Vec<String> {
+        let renamed = &self.launch.effects.renamed;
+        let today = row.flags.iter().filter_map(|flag| renamed.get(flag)).map(|renamed| renamed.to.clone());
+        row.flags.iter().cloned().chain(today).collect()
+    }
+
     fn switch(&mut self, span: Span, row: &OptionRow, off: bool) {
-        let known = |flag: &String| row.flags.contains(flag) || row.off.contains(flag);
+        let flags = self.todays(row);
+        let known = |flag: &String| flags.contains(flag) || row.off.contains(flag);
         let option = self.launch.settings.iter().find(|one| match &one.place {
             OptionPlace::Switch(flag) | OptionPlace::OffSwitch(flag) => known(flag),
             _ => false,

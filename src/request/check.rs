@@ -61,7 +61,7 @@ pub fn check(
         let fix = "add --hardware, e.g. --hardware 8xh100";
         return Err(Error::new("hardware", "a command without hardware", "the hardware that it runs on", fix));
     }
-    let known = catalog.launches()?;
+    let known = catalog.launches_at(given.runtime_version.as_deref())?;
     let (text, variables) = (&request.command, &request.command_variables);
     let text = CommandText { text, files: &request.command_files, variables };
     let (processes, files) = read_text(&text)?;

@@ -31,6 +31,16 @@ pub struct CommandText<'a> {
     pub variables: &'a CommandVariables,
 }
 
+/// No variables.
+static NO_VARIABLES: CommandVariables = CommandVariables::new();
+
+impl<'a> CommandText<'a> {
+    /// A text that leaves no variable open.
+    pub fn of(text: &'a str, files: &'a NamedFiles) -> CommandText<'a> {
+        CommandText { text, files, variables: &NO_VARIABLES }
+    }
+}
+
 /// The processes in a text, and its files.
 pub(super) fn read_text(command: &CommandText) -> Result<(Vec<Process>, NamedFiles), Error> {
     let CommandText { text, files, variables } = *command;
@@ -57,7 +67,7 @@ pub fn of_command(
         let expected = "the hardware that it runs on";
         return Err(Error::new("hardware", "a command without hardware", expected, fix));
     }
-    let known = catalog.launches()?;
+    let known = catalog.launches_at(given.runtime_version.as_deref())?;
     let (processes, named) = read_text(command)?;
     let as_given = read_launch(&known, &processes, &named)?;
     let checked = start_check(catalog, &known, &as_given, &named, given)?;

@@ -8,6 +8,7 @@ use crate::launch::settings_file::NamedFiles;
 use crate::launch::shell::Process;
 use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
+use crate::spec::launch::LaunchDefault;
 use crate::spec::offload::OffloadPolicy;
 use crate::spec::option_effect::WordEffect;
 use crate::spec::precision::ANY;
@@ -81,8 +82,16 @@ pub fn start_check<'a>(
         launch = read_launch(known, &processes, files)?;
         stated.max_model_len = of_model;
     }
-    stated.max_num_seqs = stated.max_num_seqs.or(default_sequences(catalog, &stated)?);
+    default_limits(catalog, &launch, &mut stated)?;
     let longest = longest_request(catalog, &launch, &stated, of_model)?;
+    let cache = stated_cache(catalog, &launch)?;
+    if let Some(tokens) = cache {
+        notes.push(format!(
+            "the KV cache is stated as {tokens} tokens: longer requests never run; fewer requests at a time are not \
+             modelled"
+        ));
+    }
+    let longest = longest.into_iter().chain(cache).min();
     let offload = stated.offload.or_else(|| (!may_offload(&launch, &stated)).then_some(OffloadPolicy::Never));
     let scenario = Scenario { max_model_len: longest, offload, ..stated.clone() };
     Ok(CheckedStart { launch, stated, scenario, faults, notes })
@@ -163,17 +172,34 @@ fn beyond_model(launch: &ReadLaunch, of_model: Option<u64>) -> Option<(String, V
     Some((fault, launch.processes.iter().map(changed).collect::<Option<_>>()?))
 }
 
-/// Sequences that a server takes at a time where its command does not say it.
-fn default_sequences(catalog: &Catalog, scenario: &Scenario) -> Result<Option<u64>, Error> {
-    let (Some(runtime), Some(hardware)) = (scenario.runtime.as_deref(), scenario.hardware.as_deref()) else {
-        return Ok(None);
+/// Sets the limits of the scheduler that the commands do not state: a cap is not left out of the load.
+fn default_limits(catalog: &Catalog, launch: &ReadLaunch, stated: &mut Scenario) -> Result<(), Error> {
+    let (Some(runtime), Some(hardware)) = (stated.runtime.as_deref(), stated.hardware.as_deref()) else {
+        return Ok(());
     };
     if runtime == ANY {
-        return Ok(None);
+        return Ok(());
     }
     let (runtime, _) = catalog.runtime_by_id(runtime)?;
     let device = catalog.hardware(hardware)?.device;
-    Ok(runtime.taken(&device).max_sequences.map(|figure| figure.value as u64))
+    let usual = runtime.taken(&device).max_sequences.map(|figure| figure.value as u64);
+    let newest = |setting: Setting| {
+        let has = device.memory.capacity.as_ref().map_or(0.0, |capacity| capacity.value);
+        let on = |one: &&LaunchDefault| one.setting == setting && has >= one.from.value;
+        launch.known.0.defaults.iter().find(on).map(|one| one.value)
+    };
+    stated.max_num_seqs = stated.max_num_seqs.or(newest(Setting::MaxSequences)).or(usual);
+    stated.max_num_batched_tokens = stated.max_num_batched_tokens.or(newest(Setting::TokenBudget));
+    Ok(())
+}
+
+/// Tokens of the KV cache that the commands state, whatever the memory holds.
+fn stated_cache(catalog: &Catalog, launch: &ReadLaunch) -> Result<Option<u64>, Error> {
+    let settings = &launch.processes[0].read.settings;
+    let (runtime, _) = catalog.runtime_by_id(&launch.known.0.id)?;
+    let block = runtime.block_tokens.value as u64;
+    let blocks = settings.count(Setting::KvBlocks).map(|blocks| blocks.saturating_mul(block));
+    Ok(settings.count(Setting::KvTokens).or(blocks))
 }
 
 /// Whether a part of the model is in host memory: the command says so, or its runtime decides that.

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::figure::{Bytes, Figure};
 use super::option_effect::OptionEffects;
 use super::setting::Setting;
 
@@ -56,6 +57,9 @@ pub struct Launch {
     /// The runtime's own words where a stated context is longer than the model's and it does not start; absent where it
     /// starts.
     pub context_beyond_model: Option<String>,
+    /// Defaults of commands that do not state them.
+    #[serde(default)]
+    pub defaults: Vec<LaunchDefault>,
     /// Image of llm-d's sidecar, where llm-d serves the runtime.
     pub llm_d_sidecar: Option<String>,
     /// Benchmark commands that pose the problem to the running server, as templates.
@@ -66,6 +70,18 @@ pub struct Launch {
     /// The effect of options that no setting carries.
     #[serde(default)]
     pub effects: OptionEffects,
+}
+
+/// A default of the newest versions on devices of a size, where measured servers had another.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LaunchDefault {
+    /// The setting.
+    pub setting: Setting,
+    /// Devices with at least this memory.
+    pub from: Figure<Bytes>,
+    /// Its value.
+    pub value: u64,
 }
 
 /// A model as a file or folder that the user provides.

@@ -92,6 +92,10 @@ settings! {
     Context: Count priced;
     /// The same for all slots of a server.
     TotalContext: Count priced;
+    /// Blocks of the KV cache, whatever the memory holds.
+    KvBlocks: Count priced;
+    /// Tokens of the KV cache, whatever the memory holds.
+    KvTokens: Count priced;
     /// Prefix cache.
     PrefixCache: Switch priced;
     /// Prompts longer than a step's tokens run in chunks.

@@ -9,8 +9,37 @@ use crate::spec::launch::Launch;
 impl Catalog {
     /// Every launch with its option table.
     pub fn launches(&self) -> Result<Vec<KnownLaunch>, Error> {
+        self.launches_at(None)
+    }
+
+    /// The same, by the options of a version of the runtime: of the tables that the catalogue has, the newest that is not
+    /// newer, or the oldest.
+    pub fn launches_at(&self, version: Option<&str>) -> Result<Vec<KnownLaunch>, Error> {
         let ids = self.entries(CatalogKind::Launches).into_keys();
-        ids.map(|id| self.with_table(self.load(&id)?)).collect()
+        ids.map(|id| {
+            let mut launch: Launch = self.load(&id)?;
+            if let Some(table) = version.and_then(|version| self.table_at(&launch, version)) {
+                launch.table = table;
+            }
+            self.with_table(launch)
+        })
+        .collect()
+    }
+
+    /// The id of the option table of a launch in a version; none where its versions are no numbers.
+    fn table_at(&self, launch: &Launch, version: &str) -> Option<String> {
+        let (runtime, _) = launch.table.rsplit_once('-')?;
+        let wanted = numbers(version)?;
+        let ids = self.entries(CatalogKind::Options).into_keys();
+        let mut known: Vec<(Vec<u64>, String)> = ids
+            .filter_map(|id| {
+                let (_, version) = id.rsplit_once('-').filter(|(of, _)| *of == runtime)?;
+                Some((numbers(version)?, id.clone()))
+            })
+            .collect();
+        known.sort();
+        let newest = known.iter().rev().find(|(version, _)| *version <= wanted);
+        newest.or(known.first()).map(|(_, id)| id.clone())
     }
 
     /// The launch of a runtime with its option table; `None` where the catalogue has none.
@@ -28,4 +57,11 @@ impl Catalog {
         let table = self.load(&launch.table)?;
         Ok((launch, table))
     }
+}
+
+/// The numbers of a version, e.g. of `0.4.6.post5`; `None` where it does not begin with one.
+fn numbers(version: &str) -> Option<Vec<u64>> {
+    let parts = version.split('.').map_while(|part| part.parse().ok());
+    let numbers: Vec<u64> = parts.collect();
+    (!numbers.is_empty() && version.contains('.')).then_some(numbers)
 }

@@ -7,12 +7,12 @@ use mantile::launch::shell::commands;
 use mantile::report::launch::{LaunchFile, LaunchReport};
 use mantile::report::result::{EstimateResult, ReportedDeployment};
 use mantile::request::UNCONTROLLED;
-use mantile::request::command::of_command;
+use mantile::request::command::{CommandText, of_command};
 use mantile::request::estimate::{EstimateRequest, estimate};
 use mantile::spec::notation::PlanText;
 use mantile::spec::scenario::Scenario;
 
-use super::{CATALOG, WINNERS, Winner, launches};
+use super::{CATALOG, WINNERS, Winner, decides, launches};
 
 /// What is given beside a command: hardware and traffic.
 fn given(winner: &Winner) -> Scenario {
@@ -35,7 +35,7 @@ fn plan(notation: &str) -> PlanText {
 }
 
 fn read(text: &str, files: &NamedFiles, given: &Scenario) -> EstimateResult {
-    of_command(&CATALOG, text, files, given).unwrap_or_else(|fault| panic!("{fault}\n{text}"))
+    of_command(&CATALOG, &CommandText::of(text, files), given).unwrap_or_else(|fault| panic!("{fault}\n{text}"))
 }
 
 /// A command is one process, and does not say how many of its kind there are.
@@ -52,7 +52,7 @@ fn same_plan(winner: &Winner, text: &str, how: &str) {
     let best = winner.result.best.as_ref().unwrap();
     let result = read(text, &named_files(winner.launch()), &given(winner));
     let unread = &result.command.as_ref().unwrap().unread;
-    assert!(unread.iter().all(|word| !word.refused), "{}, {how}: {unread:?}\n{text}", winner.name());
+    assert!(unread.iter().all(|word| !decides(word)), "{}, {how}: {unread:?}\n{text}", winner.name());
     let [found, launched] =
         [&result.candidate.notation, &best.notation].map(|text| without_replicas(plan(text)));
     assert_eq!(found, launched, "{}, {how}\n{text}", winner.name());
@@ -71,7 +71,8 @@ pub fn started(launch: &LaunchReport, text: &str, given: Scenario) -> PlanText {
     };
     let back = read_launch(&known, &found, &files).unwrap_or_else(|fault| panic!("{fault}\n{text}"));
     let layers = CATALOG.built(given.model.as_deref().unwrap()).unwrap().1.layer_block.len() as u64;
-    let scenario = back.scenario(given, Some(layers)).unwrap();
+    let devices = CATALOG.hardware(given.hardware.as_deref().unwrap()).unwrap().devices();
+    let scenario = back.scenario(given, Some(layers), Some(devices)).unwrap();
     let answer = estimate(&CATALOG, &EstimateRequest::of(scenario), &UNCONTROLLED);
     plan(&answer.unwrap_or_else(|fault| panic!("{fault}\n{text}")).candidate.notation)
 }
@@ -137,7 +138,7 @@ fn a_command_of_a_user_is_priced_and_its_faults_are_named() {
     let refused: Vec<(&str, usize)> = command
         .unread
         .iter()
-        .filter(|word| word.refused)
+        .filter(|word| decides(word))
         .map(|word| (word.word.as_str(), word.position))
         .collect();
     assert_eq!(refused[0], ("--gpu-memory-utilisation", 9), "{:?}", command.unread);
@@ -149,11 +150,11 @@ fn a_command_of_a_user_is_priced_and_its_faults_are_named() {
     let docker = "docker run --gpus all -p 8000:8000 vllm/vllm-openai:latest --model Qwen/Qwen3-32B --tensor-parallel-size 4";
     assert_eq!(read(docker, &NamedFiles::new(), &given).candidate.plan.decode.plan.tp, 4);
     for (text, key) in [("echo hello", "command"), ("", "command"), ("vllm serve", "command")] {
-        assert_eq!(of_command(&CATALOG, text, &NamedFiles::new(), &given).unwrap_err().key, key, "{text}");
+        assert_eq!(of_command(&CATALOG, &CommandText::of(text, &NamedFiles::new()), &given).unwrap_err().key, key, "{text}");
     }
     let nowhere = Scenario::default();
     assert_eq!(
-        of_command(&CATALOG, "vllm serve Qwen/Qwen3-32B", &NamedFiles::new(), &nowhere).unwrap_err().key,
+        of_command(&CATALOG, &CommandText::of("vllm serve Qwen/Qwen3-32B", &NamedFiles::new()), &nowhere).unwrap_err().key,
         "hardware"
     );
 }
@@ -172,26 +173,29 @@ fn a_settings_file_is_read_with_its_command() {
     );
     assert_eq!(plain.candidate.plan.decode.plan.tp, 4);
     assert_eq!(plain.command.unwrap().scenario.max_num_seqs, Some(48));
-    // The command line of vLLM takes precedence over its file, the file of TensorRT-LLM over its command line.
+    // The command line takes precedence over its file.
     let line = with_file("vllm serve Qwen/Qwen3-32B -tp 2 --config server.yaml", "tensor-parallel-size: 4\n");
     assert_eq!(line.candidate.plan.decode.plan.tp, 2);
     let file = with_file(
         "trtllm-serve Qwen/Qwen3-32B --tp_size 2 --config server.yaml",
-        "tensor_parallel_size: 4\n",
+        "tensor_parallel_size: 4\nmax_batch_size: 24\n",
     );
-    assert_eq!(file.candidate.plan.decode.plan.tp, 4);
+    assert_eq!(file.candidate.plan.decode.plan.tp, 2);
+    assert_eq!(file.command.unwrap().scenario.max_num_seqs, Some(24));
     let faults = |result: EstimateResult| -> Vec<String> {
         let unread = result.command.unwrap().unread;
         unread
             .into_iter()
-            .filter(|word| word.refused)
+            .filter(|word| decides(word))
             .map(|word| format!("{}: {}", word.word, word.reason))
             .collect()
     };
     let wrong = faults(with_file("trtllm-serve Qwen/Qwen3-32B --config server.yaml", "max_batch_sise: 4\n"));
     assert!(wrong.len() == 1 && wrong[0].contains("max_batch_size"), "{wrong:?}");
-    let absent = faults(with_file("trtllm-serve Qwen/Qwen3-32B --config other.yaml", ""));
-    assert!(absent.len() == 1 && absent[0].contains("other.yaml"), "{absent:?}");
+    let given = Scenario { hardware: Some("8xh100".into()), ..Scenario::default() };
+    let text = "trtllm-serve Qwen/Qwen3-32B --config other.yaml";
+    let absent = of_command(&CATALOG, &CommandText::of(text, &NamedFiles::new()), &given).unwrap_err();
+    assert!(absent.found.contains("other.yaml"), "{absent}");
 }
 
 #[test]

@@ -27,7 +27,7 @@ const HARDWARE: [&str; 4] = ["8xb200-sxm", "8xh200", "8xmi355x", "8xa100"];
 fn loaded(catalog: &Catalog, command: &str, hardware: &str) -> String {
     let known = catalog.launches().unwrap();
     let read = read_launch(&known, &commands(command, &NamedFiles::new()), &NamedFiles::new()).unwrap();
-    let read = read.scenario(Scenario::default(), None).unwrap();
+    let read = read.scenario(Scenario::default(), None, None).unwrap();
     let model = catalog.model(read.model.as_deref().unwrap()).unwrap();
     if let (Some(made), true) = (&read.weight_format, model.config.quantization.is_none()) {
         return made.clone();
