@@ -1,6 +1,7 @@
 //! Sharding of a model over devices, in integers: degrees, shardings, collectives, and reasons for infeasibility. This
 //! layer does not know times or prices.
 
+pub mod adapters;
 pub mod algorithm;
 pub mod collective;
 pub mod enumerate;

@@ -13,7 +13,7 @@ use super::shell::Process;
 use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
 use crate::spec::host_part::{HostPart, HostedTensors};
-use crate::spec::launch::Launch;
+use crate::spec::launch::{Launch, OptionPlace};
 use crate::spec::notation::{PlanText, PoolText};
 use crate::spec::option_table::OptionTable;
 use crate::spec::scenario::Scenario;
@@ -224,6 +224,15 @@ impl ReadLaunch<'_> {
         let slots = settings.count(Setting::MaxSequences).or(given.concurrency).unwrap_or(1).max(1);
         let of_slots = settings.count(Setting::TotalContext).map(|total| total / slots);
         settings.count(Setting::Context).or(of_slots)
+    }
+
+    /// The runtime's default of a number that a flag carries; none where it has none.
+    pub fn default_of(&self, setting: Setting) -> Option<u64> {
+        let (launch, table) = self.known;
+        launch.settings.iter().filter(|option| option.setting == setting).find_map(|option| {
+            let OptionPlace::Flag(flag) = &option.place else { return None };
+            table.find(flag)?.0.value.default.as_ref()?.as_u64()
+        })
     }
 
     /// Whether the commands say nothing of the longest request, not even that the server chooses it.

@@ -1,11 +1,13 @@
 //! What a server checks before it serves: every word of its command, and the context that the command states.
 
+use crate::graph::model::ModelGraph;
 use crate::launch::back::{KnownLaunch, ReadLaunch, read_launch};
 use crate::launch::edit::{repaired, with_setting};
 use crate::launch::read::{Leftover, LeftoverReason};
 use crate::launch::settings::SettingValue;
 use crate::launch::settings_file::NamedFiles;
 use crate::launch::shell::Process;
+use crate::plan::adapters::adapter_width;
 use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
 use crate::spec::launch::LaunchDefault;
@@ -84,6 +86,9 @@ pub fn start_check<'a>(
     }
     default_limits(catalog, &launch, &mut stated)?;
     let longest = longest_request(catalog, &launch, &stated, of_model)?;
+    if let Some(graph) = built.as_ref().map(|(_, graph)| graph) {
+        reserve_adapters(catalog, &launch, &mut stated, graph)?;
+    }
     let cache = stated_cache(catalog, &launch)?;
     if let Some(tokens) = cache {
         notes.push(format!(
@@ -190,6 +195,33 @@ fn default_limits(catalog: &Catalog, launch: &ReadLaunch, stated: &mut Scenario)
     };
     stated.max_num_seqs = stated.max_num_seqs.or(newest(Setting::MaxSequences)).or(usual);
     stated.max_num_batched_tokens = stated.max_num_batched_tokens.or(newest(Setting::TokenBudget));
+    Ok(())
+}
+
+/// Bytes of an element of an adapter: servers keep them in 16 bits.
+const ADAPTER_BYTES: u64 = 2;
+
+/// Adds the matrices that a server reserves for LoRA adapters to the runtime's own buffers.
+fn reserve_adapters(
+    catalog: &Catalog,
+    launch: &ReadLaunch,
+    stated: &mut Scenario,
+    graph: &ModelGraph,
+) -> Result<(), Error> {
+    let settings = &launch.processes[0].read.settings;
+    if !settings.is_on(Setting::Lora) {
+        return Ok(());
+    }
+    let count = |setting| settings.count(setting).or_else(|| launch.default_of(setting));
+    let (Some(slots), Some(rank)) = (count(Setting::LoraSlots), count(Setting::LoraRank)) else {
+        return Ok(());
+    };
+    let tp = stated.deployment.as_ref().and_then(|one| one.both.tp.or(one.decode.tp)).unwrap_or(1);
+    let bytes = adapter_width(graph, tp).saturating_mul(slots.saturating_mul(rank) * ADAPTER_BYTES);
+    let (runtime, _) = catalog.runtime_by_id(&launch.known.0.id)?;
+    let buffers = runtime.memory.buffers.value + bytes as f64;
+    let reserved = format!("runtime.memory.buffers={buffers:.0} B");
+    stated.set.get_or_insert_default().push(reserved);
     Ok(())
 }
 

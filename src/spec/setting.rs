@@ -96,6 +96,12 @@ settings! {
     KvBlocks: Count priced;
     /// Tokens of the KV cache, whatever the memory holds.
     KvTokens: Count priced;
+    /// Whether the server takes LoRA adapters.
+    Lora: Switch priced;
+    /// LoRA adapters that a step may use at a time.
+    LoraSlots: Count priced;
+    /// The largest rank of a LoRA adapter.
+    LoraRank: Count priced;
     /// Prefix cache.
     PrefixCache: Switch priced;
     /// Prompts longer than a step's tokens run in chunks.

@@ -1,0 +1,57 @@
+//! Memory that a server reserves for LoRA adapters.
+
+use crate::graph::model::{Block, ModelGraph};
+use crate::graph::dimensions::SoftmaxAttention;
+use crate::graph::operator::{Operator, Split};
+use crate::graph::tensor::TensorRole;
+
+/// Elements of the adapters of rank 1 on a device, over all layers: of each pair of matrices the tensor-parallel ranks
+/// divide one side, as they divide the matrix that it adapts, and hold the other side whole. Routed experts and the
+/// vocabulary have none here.
+///
+/// Source: <https://github.com/vllm-project/vllm>, vllm/lora/layers (`create_lora_weights`).
+pub fn adapter_width(graph: &ModelGraph, tp: u64) -> u64 {
+    let adapted = |role: Option<TensorRole>| matches!(role, Some(TensorRole::Attention | TensorRole::Mlp));
+    let of_block = |block: &Block| {
+        // Key and value heads are replicated beyond their number.
+        let kv = block.graph.node_weights().find_map(|node| match &node.operator {
+            Operator::Attention(SoftmaxAttention { kv_heads, .. }) => Some(kv_heads.value.min(tp)),
+            _ => None,
+        });
+        let nodes = block.graph.node_weights().filter(|node| adapted(node.role()));
+        nodes.map(|node| sides(&node.operator, tp, kv.unwrap_or(tp))).sum::<u64>()
+            * block.layers.len() as u64
+    };
+    graph.blocks.iter().map(of_block).sum()
+}
+
+/// Both sides of the adapter of a matrix on a device.
+fn sides(operator: &Operator, tp: u64, kv: u64) -> u64 {
+    let Operator::Linear { input, output, split } = operator else { return 0 };
+    let (input, output) = (input.value, output.value);
+    match split {
+        Split::Row => input.div_ceil(tp) + output,
+        Split::Column | Split::Heads => input + output.div_ceil(tp),
+        Split::KvHeads => input + output.div_ceil(kv),
+        Split::Replicate => input + output,
+        Split::Vocab => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::catalog::Catalog;
+
+    /// vLLM's shapes of Llama-3.3-70B over four ranks: 10,240 for queries and output, 8,448 for keys and for values,
+    /// 15,360 for each matrix of the feed-forward layer.
+    #[test]
+    fn both_sides_of_every_matrix_count() {
+        let (_, graph) = Catalog::default().built("Llama-3.3-70B").unwrap();
+        let layer = 2 * 10_240 + 2 * 8_448 + 3 * 15_360;
+        assert_eq!(adapter_width(&graph, 4), 80 * layer);
+        // 8 slots of rank 256 in 16 bits: 25.5 GiB.
+        let gib = (adapter_width(&graph, 4) * 8 * 256 * 2) as f64 / f64::from(1 << 30);
+        assert!((gib - 25.5).abs() < 0.1, "{gib}");
+    }
+}
