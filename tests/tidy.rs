@@ -250,8 +250,8 @@ fn every_figure_has_a_source() {
     let mut faults = Vec::new();
     for file in files("hardware", "json") {
         let value: Value = serde_json::from_str(&file.text).unwrap_or_else(|e| panic!("{}: {e}", file.name));
-        // Launches and options of a runtime have one source for all.
-        let options = ["hardware/launches/", "hardware/options/", "hardware/measured/"]
+        // Launches, options and their effects have one source for all.
+        let options = ["hardware/launches/", "hardware/options/", "hardware/effects/", "hardware/measured/"]
             .iter()
             .any(|folder| file.name.starts_with(folder));
         let source = value["source"].as_str().is_some_and(|source| !source.trim().is_empty());
