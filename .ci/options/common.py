@@ -18,7 +18,8 @@ ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / "target" / "options"
 TABLES = ROOT / "hardware" / "options"
 WHEEL = ["--only-binary=:all:", "--python-version=3.11", "--platform=manylinux_2_34_x86_64",
-         "--platform=manylinux_2_28_x86_64", "--platform=any"]
+         "--platform=manylinux_2_31_x86_64", "--platform=manylinux_2_28_x86_64", "--platform=manylinux1_x86_64",
+         "--platform=any"]
 UNKNOWN = object()
 LIMITS = {"ge": "min", "gt": "above", "le": "max", "lt": "below"}
 ORDER = ("key", "also", "flags", "off", "env", "kind", "of", "count", "suffix", "json", "min", "above", "max", "below",

@@ -1,9 +1,13 @@
 """Writes the options of `vllm serve` as its own parser has them: `hardware/options/vllm-VERSION.json`.
 
-Names that the parser takes as any text are read from the source: they are `known`, not `choices`.
+    python .ci/options/extract_vllm.py [VERSION]
+
+Names that the parser takes as any text are read from the source: they are `known`, not `choices`. Names that an older
+version declares elsewhere are left out, with a word on the standard error.
 """
 
 import ast
+import sys
 
 import common
 import vllm_parser
@@ -20,6 +24,8 @@ KEYS = {"--speculative-config": ("vllm/config/speculative.py", "SpeculativeConfi
 
 def declared(path, name):
     """The names that `name` declares in a source file: values of a Literal, keys of a dict, members of a class."""
+    if not path.exists():
+        return None
     for node in ast.parse(path.read_text()).body:
         if isinstance(node, ast.ClassDef) and node.name == name:
             fields = (item for item in node.body if isinstance(item, (ast.Assign, ast.AnnAssign)))
@@ -30,20 +36,37 @@ def declared(path, name):
             if isinstance(target, ast.Name) and target.id == name:
                 values = node.value.keys if isinstance(node.value, ast.Dict) else node.value.slice.elts
                 return [value.value for value in values]
-    raise SystemExit(f"{path}: no {name}")
+    return None
+
+
+def takes(parser, flag, word):
+    """Whether the parser takes a word as the value of an option."""
+    try:
+        return bool(parser.parse_args([flag, word]))
+    except (SystemExit, ValueError):
+        return False
 
 
 def main():
-    _, serve, folder = vllm_parser.load()
+    version = sys.argv[1] if sys.argv[1:] else vllm_parser.VERSION
+    _, serve, folder = vllm_parser.load(version=version)
     rows, limited = common.rows_of(serve), vllm_parser.fields(folder)
     for row in rows:
+        if row["flags"][0] == "--max-model-len" and takes(serve, row["flags"][0], "auto"):
+            row["known"] = ["auto"]
         for table, key in ((KNOWN, "known"), (KEYS, "keys")):
-            if place := table.get(row["flags"][0]):
-                row[key] = sorted(declared(folder / place[0], place[1]))
+            place = table.get(row["flags"][0])
+            if place and (names := declared(folder / place[0], place[1])):
+                row[key] = sorted(names)
+            elif place and version == vllm_parser.VERSION:
+                raise SystemExit(f"{place[0]}: no {place[1]}")
+            elif place:
+                print(f"no names: {row['flags'][0]}", file=sys.stderr)
         for limit in limited[row["flags"][0]].metadata if row["flags"][0] in limited else ():
             row.update({name: getattr(limit, word) for word, name in common.LIMITS.items() if hasattr(limit, word)})
-    common.write("vllm", vllm_parser.VERSION, ["vllm", "serve"],
-                 "vllm/entrypoints/common/cli_args.py and vllm/engine/arg_utils.py of the published wheel", rows,
+    arguments = vllm_parser.place(folder, "vllm.entrypoints.common.cli_args").replace(".", "/")
+    common.write("vllm", version, ["vllm", "serve"],
+                 f"{arguments}.py and vllm/engine/arg_utils.py of the published wheel", rows,
                  positional=["model_tag"], spelling=["equals", "prefix", "underscore", "dotted"])
 
 

@@ -15,9 +15,9 @@ REAL = ("sglang.srt.server_args", "sglang.srt.arg_groups", "sglang.srt.environ",
         "sglang.kernels.ops.kv_canary.consts")
 
 
-def load(folder=None):
+def load(folder=None, version=VERSION):
     """The parser. `folder`: an unpacked wheel, else one of its own."""
-    folder = Path(folder) if folder else common.wheel("sglang", VERSION)
+    folder = Path(folder) if folder else common.wheel("sglang", version)
     standins.install(folder, "sglang", REAL, ("msgspec",), common.libraries(*LIBRARIES))
     from sglang.srt.server_args import ServerArgs
 

@@ -1,6 +1,7 @@
 """The parser of `vllm serve` from the published wheel, with torch and all that is not configuration stood in for."""
 
 import ast
+import importlib
 from pathlib import Path
 from typing import Annotated
 
@@ -13,21 +14,35 @@ INSTALLED = ("pydantic", "pydantic_core", "regex", "typing_extensions", "typing_
 REAL = ("vllm.config", "vllm.engine.arg_utils", "vllm.entrypoints.common.cli_args", "vllm.envs", "vllm.version",
         "vllm.entrypoints.launchers.utils.constants", "vllm.tool_parsers.tool_strict_level", "vllm.utils.argparse_utils", "vllm.v1.attention.backends.registry",
         "vllm.model_executor.layers.quantization.utils.quant_utils")
+# Where older versions declare the same, newest first.
+OLDER = {"vllm.entrypoints.common.cli_args": ("vllm.entrypoints.launchers.cli_args", "vllm.entrypoints.openai.cli_args"),
+         "vllm.entrypoints.launchers.utils.constants": ("vllm.entrypoints.constants",),
+         "vllm.utils.argparse_utils": ("vllm.utils",)}
 
 
-def load(folder=None):
+def place(folder, module):
+    """The name under which the unpacked wheel has a module, its own or an older one."""
+    for name in (module, *OLDER.get(module, ())):
+        path = folder / name.replace(".", "/")
+        if path.with_suffix(".py").exists() or path.is_dir():
+            return name
+    return module
+
+
+def load(folder=None, version=VERSION):
     """The parser, with the subcommand `serve`, and the parser of `serve`. `folder`: an unpacked wheel, else its own."""
-    folder = Path(folder) if folder else common.wheel("vllm", VERSION)
-    standins.install(folder, "vllm", REAL, INSTALLED, common.libraries(*LIBRARIES))
+    folder = Path(folder) if folder else common.wheel("vllm", version)
+    real = tuple(place(folder, module) for module in REAL)
+    standins.install(folder, "vllm", real, INSTALLED, common.libraries(*LIBRARIES))
     import vllm.platforms
 
     vllm.platforms.current_platform.device_type = "cuda"
-    from vllm.entrypoints.common.cli_args import make_arg_parser
-    from vllm.utils.argparse_utils import FlexibleArgumentParser
+    arguments = importlib.import_module(place(folder, "vllm.entrypoints.common.cli_args"))
+    words = importlib.import_module(place(folder, "vllm.utils.argparse_utils"))
 
-    parser = FlexibleArgumentParser(prog="vllm")
+    parser = words.FlexibleArgumentParser(prog="vllm")
     serve = parser.add_subparsers(dest="subparser").add_parser("serve")
-    return parser, make_arg_parser(serve), folder
+    return parser, arguments.make_arg_parser(serve), folder
 
 
 def fields(folder):

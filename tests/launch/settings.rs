@@ -1,5 +1,7 @@
 //! Settings as options, and options as settings.
 
+use std::collections::BTreeSet;
+
 use mantile::launch::command::{Word, command};
 use mantile::launch::context::nested;
 use mantile::launch::read::{LeftoverReason, read};
@@ -67,6 +69,37 @@ fn every_option_of_a_launch_is_known_to_its_runtime() {
             }
         }
     }
+}
+
+/// Every option of every launch sets something, has no effect, or matters and is not modelled: exactly one of them.
+#[test]
+fn every_option_has_one_effect() {
+    let mut seen = 0;
+    for (launch, table) in launches() {
+        let first = |flag: &str| table.find(flag).map_or(flag.to_owned(), |(row, _)| row.flags[0].clone());
+        let carried = launch.settings.iter().filter_map(|option| match &option.place {
+            OptionPlace::Flag(flag)
+            | OptionPlace::Switch(flag)
+            | OptionPlace::OffSwitch(flag)
+            | OptionPlace::Json { flag, .. } => Some(first(flag)),
+            OptionPlace::Yaml(key) => Some(key.clone()),
+            _ => None,
+        });
+        let carried: BTreeSet<String> = carried.collect();
+        let keys = table.yaml.iter().map(|row| row.key.clone());
+        for option in table.options.iter().map(|row| row.flags[0].clone()).chain(keys) {
+            let effects = &launch.effects;
+            let classes = [
+                carried.contains(&option),
+                effects.none.contains_key(&option),
+                effects.not_modelled.contains_key(&option),
+            ];
+            let count = classes.iter().filter(|is| **is).count();
+            assert_eq!(count, 1, "{}: {option}: {classes:?}", launch.id);
+            seen += 1;
+        }
+    }
+    assert!(seen > 1_500, "{seen}");
 }
 
 proptest! {
