@@ -1,7 +1,7 @@
 //! Simple commands: assignments, the shell's own commands, functions, and programs.
 
 use super::lex::{RawWord, Redirect};
-use super::run::{Flow, Found, Shell, Status, Value};
+use super::run::{Flow, Found, Shell, Status, Value, known_or_unset};
 use super::text::{Piece, Text};
 use super::wrapper::{Started, started};
 use super::{Process, assignment, is_name, starts_server};
@@ -309,6 +309,16 @@ impl Shell<'_> {
                 found.process.notes.extend(new);
             }
         }
+    }
+
+    /// Runs the words of a container, in which each variable of `environment` is exported.
+    pub(super) fn start(&mut self, words: &[String], environment: &[(String, String)]) {
+        for (name, value) in environment {
+            self.assign(name, Value::One(known_or_unset(value)));
+            self.export(name);
+        }
+        let words: Vec<Text> = words.iter().map(|word| known_or_unset(word)).collect();
+        self.program(&words, &[], &[], 1);
     }
 
     fn exported_value(&self, name: &str) -> Option<String> {

@@ -629,7 +629,7 @@ impl<'a> Shell<'a> {
 }
 
 /// The value of a variable in a child: a text that is no more than an unset variable stays one.
-fn known_or_unset(value: &str) -> Text {
+pub(super) fn known_or_unset(value: &str) -> Text {
     match value.strip_prefix('$').filter(|name| super::is_name(name)) {
         Some(_) => Text::of(Piece::Unset(value.to_owned())),
         None => Text::known(value),

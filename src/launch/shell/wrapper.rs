@@ -318,6 +318,10 @@ fn enter(one: &mut Started, image: &str, entry: Option<String>) {
 
 /// Options of an interpreter before its module or script.
 fn interpreter(words: &mut Vec<String>) {
+    // An interpreter in a variable, e.g. `$PYTHON -m vllm.entrypoints.openai.api_server`.
+    if words.first().is_some_and(|word| word.starts_with('$')) && words.get(1).is_some_and(|word| word == "-m") {
+        words[0] = "python3".to_owned();
+    }
     if !words.first().is_some_and(|word| file_name(word).starts_with("python")) {
         return;
     }
