@@ -110,6 +110,9 @@ pub fn read_launch<'a>(
         if let Some(role) = role.filter(|role| role != "agg") {
             read.settings.set(Setting::Role, SettingValue::Word(role));
         }
+        if let Some(role) = process.role.clone().filter(|_| read.settings.get(Setting::Role).is_none()) {
+            read.settings.set(Setting::Role, SettingValue::Word(role));
+        }
         found.push((one, ReadProcess { process: process.clone(), read }));
     }
     let serves = |(_, one): &(&KnownLaunch, ReadProcess)| {

@@ -22,19 +22,26 @@ use crate::spec::error::Error;
 use crate::spec::text::yaml_place;
 
 /// Keys without indentation that only manifests have: of Kubernetes, of docker compose, and of values of charts.
-const FIRST_KEYS: [&str; 5] =
-    ["apiVersion:", "kind:", "services:", "modelArtifacts:", "servingEngineSpec:"];
+const FIRST_KEYS: [&str; 5] = ["apiVersion:", "kind:", "services:", "modelArtifacts:", "servingEngineSpec:"];
 
 /// Keys of which a file of options, of Ray Serve or of llama-swap has one without indentation.
 const OPTION_KEYS: [&str; 9] = [
-    "model:", "model-path:", "model_path:", "model_tag:", "models:", "applications:", "llm_configs:",
-    "model_loading_config:", "modelSpec:",
+    "model:",
+    "model-path:",
+    "model_path:",
+    "model_tag:",
+    "models:",
+    "applications:",
+    "llm_configs:",
+    "model_loading_config:",
+    "modelSpec:",
 ];
 
 /// Whether the text is a manifest and not a command.
 pub fn is_manifest(text: &str) -> bool {
     let starts = |line: &str| FIRST_KEYS.iter().any(|key| line.starts_with(key));
-    let object = text.trim_start().strip_prefix('{').is_some_and(|rest| rest.trim_start().starts_with(['"', '}']));
+    let object =
+        text.trim_start().strip_prefix('{').is_some_and(|rest| rest.trim_start().starts_with(['"', '}']));
     text.lines().any(starts) || object || is_mapping(text) || options::is_modelfile(text)
 }
 
@@ -144,7 +151,8 @@ impl Reader {
 
 /// Roles hold where a deployment has both: a worker for decoding alone does all.
 fn with_roles_of_two(found: &mut [Process]) {
-    let has = |role: &str, found: &[Process]| found.iter().any(|process| process.role.as_deref() == Some(role));
+    let has =
+        |role: &str, found: &[Process]| found.iter().any(|process| process.role.as_deref() == Some(role));
     if !has("prefill", found) || !has("decode", found) {
         found.iter_mut().for_each(|process| process.role = None);
     }

@@ -101,7 +101,6 @@ const SERVER_MODULES: [&str; 7] = [
 ];
 
 /// Whether the words start a server of a model.
-pub fn is_server(words: &[String]) -> bool { starts_server(words) }
 pub(super) fn starts_server(words: &[String]) -> bool {
     let Some(first) = words.first().map(|word| file_name(word)) else { return false };
     let second = words.get(1).map(String::as_str);

@@ -26,9 +26,10 @@ use crate::store::catalog::Catalog;
 
 /// The processes in a text and their files: a command, a script or a manifest. `files` are those that it names.
 fn read_text(text: &str, files: &NamedFiles) -> Result<(Vec<Process>, NamedFiles), Error> {
+    let variables = BTreeMap::new();
     let (processes, own) = match is_manifest(text) {
-        true => processes(text)?,
-        false => commands(text, files, &BTreeMap::new()),
+        true => processes(text, files, &variables)?,
+        false => commands(text, files, &variables),
     };
     Ok((processes, own.into_iter().chain(files.clone()).collect()))
 }
@@ -132,6 +133,7 @@ fn notes(launch: &ReadLaunch, scenario: &Scenario, result: &EstimateResult) -> V
     let mut notes = Vec::new();
     let question = &result.question;
     for one in &launch.processes {
+        notes.extend(one.process.notes.iter().cloned());
         let settings = &one.read.settings;
         let off = settings.get(Setting::PrefixCache) == Some(&SettingValue::On(false));
         if off && question.prefix > 0 {

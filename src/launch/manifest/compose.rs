@@ -30,7 +30,9 @@ impl Reader {
 
     fn service(&self, service: &Value, variables: &BTreeMap<String, String>) -> Container {
         let named = match service.get("env_file") {
-            Some(Value::Array(items)) => items.iter().map(|one| plain(one.get("path").unwrap_or(one))).collect(),
+            Some(Value::Array(items)) => {
+                items.iter().map(|one| plain(one.get("path").unwrap_or(one))).collect()
+            }
             Some(Value::String(path)) => vec![path.clone()],
             _ => vec![],
         };

@@ -10,8 +10,19 @@ use crate::spec::error::Error;
 
 /// Options of the server for models of Hugging Face that are not those of vLLM.
 const OWN_OPTIONS: [&str; 14] = [
-    "--model_id", "--model_name", "--model_dir", "--model_revision", "--tokenizer_revision", "--task", "--backend",
-    "--http_port", "--grpc_port", "--workers", "--max_length", "--return_token_type_ids", "--return_probabilities",
+    "--model_id",
+    "--model_name",
+    "--model_dir",
+    "--model_revision",
+    "--tokenizer_revision",
+    "--task",
+    "--backend",
+    "--http_port",
+    "--grpc_port",
+    "--workers",
+    "--max_length",
+    "--return_token_type_ids",
+    "--return_probabilities",
     "--disable_log_requests",
 ];
 
@@ -64,7 +75,11 @@ impl Reader {
             notes: vec![],
         };
         let replicas = whole(document.pointer("/spec/predictor/minReplicas")).filter(|count| *count > 0);
-        let scope = Scope { place: format!("InferenceService {name}").trim().to_owned(), replicas, ..Scope::default() };
+        let scope = Scope {
+            place: format!("InferenceService {name}").trim().to_owned(),
+            replicas,
+            ..Scope::default()
+        };
         Ok(self.container(container, &scope))
     }
 
@@ -108,7 +123,8 @@ impl Reader {
             let degrees = degrees.filter(|word| word != "--no-enable-expert-parallel");
             let own = std::mem::take(&mut container.arguments);
             container.program = ["vllm", "serve"].map(str::to_owned).to_vec();
-            container.arguments = [model.to_owned()].into_iter().chain(degrees).chain(more).chain(own).collect();
+            container.arguments =
+                [model.to_owned()].into_iter().chain(degrees).chain(more).chain(own).collect();
         }
         self.container(container, &scope)
     }

@@ -50,7 +50,8 @@ impl Reader {
         }
         if let Some(Value::Object(services)) = object.get("services") {
             for (name, service) in services {
-                let named = Scope { place: format!("service {name}"), role: role_of_name(name), ..scope.clone() };
+                let named =
+                    Scope { place: format!("service {name}"), role: role_of_name(name), ..scope.clone() };
                 self.objects(service, &named, written);
             }
         }

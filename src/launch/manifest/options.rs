@@ -21,7 +21,8 @@ impl Reader {
     /// A file of options alone.
     pub(super) fn options_alone(&mut self, document: &Value) -> Result<NamedFiles, Error> {
         let Value::Object(keys) = document else { return Ok(NamedFiles::new()) };
-        let named = MODEL_KEYS.iter().find_map(|(key, program)| Some((key, program, keys.get(*key)?.as_str()?)));
+        let named =
+            MODEL_KEYS.iter().find_map(|(key, program)| Some((key, program, keys.get(*key)?.as_str()?)));
         let Some((key, program, model)) = named else { return Ok(NamedFiles::new()) };
         let words = program.iter().map(|word| (*word).to_owned());
         let container = Container {

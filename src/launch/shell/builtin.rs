@@ -12,8 +12,8 @@ const DECLARING: [&str; 5] = ["export", "declare", "local", "readonly", "typeset
 
 /// Commands of a shell that change nothing here.
 const WITHOUT_EFFECT: [&str; 14] = [
-    ":", "true", "pushd", "popd", "ulimit", "umask", "shopt", "alias", "trap", "hash", "type", "jobs", "disown",
-    "bind",
+    ":", "true", "pushd", "popd", "ulimit", "umask", "shopt", "alias", "trap", "hash", "type", "jobs",
+    "disown", "bind",
 ];
 
 /// Programs that run scripts.
@@ -146,7 +146,7 @@ impl Shell<'_> {
         let shown: Vec<String> = words.iter().map(Text::shown).collect();
         self.status = match name {
             "exec" => return Some(self.exec(words, own, redirects, line)),
-            "exit" => return Some(Flow::Exit),
+            "exit" => return Some(self.exit(shown.first(), line)),
             "return" => {
                 self.status = Status::Known(shown.first().is_none_or(|status| status == "0"));
                 return Some(Flow::Return);
@@ -176,6 +176,15 @@ impl Shell<'_> {
             _ => return None,
         };
         Some(Flow::Next)
+    }
+
+    /// `exit`: a status other than 0 is a fault.
+    fn exit(&mut self, status: Option<&String>, line: usize) -> Flow {
+        if status.is_none_or(|status| status == "0") {
+            return Flow::Exit;
+        }
+        self.failed = Some(line);
+        if self.past_faults { Flow::Next } else { Flow::Exit }
     }
 
     /// `exec`: the script ends with the command.
@@ -212,7 +221,10 @@ impl Shell<'_> {
         let flag = |sign: char| {
             let all = shown.iter().any(|word| word == &format!("{sign}o"));
             let named = all && shown.iter().any(|word| word == "allexport");
-            named || shown.iter().any(|word| word.starts_with(sign) && !word.starts_with("--") && word.contains('a'))
+            named
+                || shown
+                    .iter()
+                    .any(|word| word.starts_with(sign) && !word.starts_with("--") && word.contains('a'))
         };
         self.exports_all = self.exports_all && !flag('+') || flag('-');
         Status::Known(true)
@@ -255,7 +267,8 @@ impl Shell<'_> {
             (_, Some((text, true))) => Some(text.clone()),
             (_, Some((text, false))) => Some(self.document_of(text).shown()),
             ("echo", None) => {
-                let plain = shown.iter().skip_while(|word| ["-e", "-n", "-en", "-ne"].contains(&word.as_str()));
+                let plain =
+                    shown.iter().skip_while(|word| ["-e", "-n", "-en", "-ne"].contains(&word.as_str()));
                 Some(plain.cloned().collect::<Vec<_>>().join(" ") + "\n")
             }
             ("printf", None) => match &shown[..] {
@@ -268,9 +281,12 @@ impl Shell<'_> {
         let outputs = redirects.iter().filter(|one| [">", ">>", ">|"].contains(&one.operator));
         let targets: Vec<(bool, String)> = outputs
             .map(|one| (one.operator == ">>", self.text_of(&one.target).shown()))
-            .chain(shown.iter().filter(|word| name == "tee" && !word.starts_with('-')).map(|path| {
-                (shown.iter().any(|word| word == "-a"), path.clone())
-            }))
+            .chain(
+                shown
+                    .iter()
+                    .filter(|word| name == "tee" && !word.starts_with('-'))
+                    .map(|path| (shown.iter().any(|word| word == "-a"), path.clone())),
+            )
             .collect();
         for (appends, path) in targets {
             let Some(text) = &text else { continue };
@@ -284,7 +300,8 @@ impl Shell<'_> {
     fn program(&mut self, words: &[Text], own: &[(String, Text)], redirects: &[Redirect], line: usize) {
         self.status = Status::Assumed;
         let shown: Vec<String> = words.iter().map(Text::shown).collect();
-        let own: Vec<(String, String)> = own.iter().map(|(name, value)| (name.clone(), value.shown())).collect();
+        let own: Vec<(String, String)> =
+            own.iter().map(|(name, value)| (name.clone(), value.shown())).collect();
         let mut one = started(shown, &|name| self.exported_value(name));
         one.environment.splice(0..0, own);
         let from = self.found.len();

@@ -115,6 +115,10 @@ pub(super) struct Shell<'a> {
     pub(super) outer: usize,
     /// Line of the outermost script, in a script that it runs.
     pub(super) place: Option<usize>,
+    /// Where the script ended with a fault.
+    pub(super) failed: Option<usize>,
+    /// Whether faults do not end it.
+    pub(super) past_faults: bool,
     steps: usize,
 }
 
@@ -140,6 +144,8 @@ impl<'a> Shell<'a> {
             depth: 0,
             outer: 0,
             place: None,
+            failed: None,
+            past_faults: false,
             steps: 0,
         }
     }
@@ -147,9 +153,20 @@ impl<'a> Shell<'a> {
     /// Runs a whole script, and functions with a server that it does not call.
     pub(super) fn script(&mut self, script: &List) -> Flow {
         let from = self.found.len();
+        let mut before = self.fork();
         let flow = self.list(script);
         if self.found[from..].iter().any(Found::serves) {
             return flow;
+        }
+        if let Some(line) = self.failed.filter(|_| flow == Flow::Exit) {
+            before.past_faults = true;
+            before.list(script);
+            if before.found.iter().any(Found::serves) {
+                let note = format!("line {line}: the script ends there as it is: what follows is read");
+                before.found.iter_mut().for_each(|one| one.process.notes.push(note.clone()));
+                self.adopt(before);
+                return Flow::Next;
+            }
         }
         let uncalled: Vec<(String, Rc<List>)> = self
             .functions
@@ -411,10 +428,8 @@ impl<'a> Shell<'a> {
         let first: Vec<Vec<String>> =
             self.found[from..second].iter().map(|one| one.process.words.clone()).collect();
         let found = std::mem::take(&mut self.found);
-        let differs = found
-            .iter()
-            .enumerate()
-            .any(|(at, one)| later(at, one) && !first.contains(&one.process.words));
+        let differs =
+            found.iter().enumerate().any(|(at, one)| later(at, one) && !first.contains(&one.process.words));
         let kept = found.into_iter().enumerate().filter(|(at, one)| !later(*at, one));
         self.found = kept.map(|(_, one)| one).collect();
         if differs {
@@ -545,7 +560,13 @@ impl<'a> Shell<'a> {
     }
 
     /// Runs a text in a shell of its own: exported variables and `own` are set there.
-    pub(super) fn inner(&mut self, text: &str, own: &[(String, String)], arguments: Option<Vec<Text>>, line: usize) {
+    pub(super) fn inner(
+        &mut self,
+        text: &str,
+        own: &[(String, String)],
+        arguments: Option<Vec<Text>>,
+        line: usize,
+    ) {
         if self.outer >= DEEPEST {
             return;
         }

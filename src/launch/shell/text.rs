@@ -73,7 +73,10 @@ impl Text {
     /// The text with variables that nothing sets as empty.
     pub(super) fn without_unset(self) -> Text {
         let mut all = Text::default();
-        self.0.into_iter().filter(|piece| !matches!(piece, Piece::Unset(_))).for_each(|piece| all.push(piece));
+        self.0
+            .into_iter()
+            .filter(|piece| !matches!(piece, Piece::Unset(_)))
+            .for_each(|piece| all.push(piece));
         all
     }
 
