@@ -65,7 +65,7 @@ fn is_mapping(text: &str) -> bool {
     known
 }
 
-/// What a manifest gives.
+/// The processes of a manifest so far.
 #[derive(Default)]
 struct Reader {
     /// Files that containers have: those given, and those of config maps.
@@ -77,7 +77,7 @@ struct Reader {
     unknown_images: Vec<(String, String)>,
 }
 
-/// The processes of a manifest, and the files of its config maps. `files` are those beside it; `variables` are set for
+/// The processes of a manifest, and the files of its config maps. `files` are those next to it; `variables` are set for
 /// its interpolation.
 pub fn processes(
     text: &str,
@@ -110,7 +110,7 @@ pub fn processes(
         && !reader.found.iter().any(serves)
     {
         let found = format!("{place}: the image {image}, which is not set");
-        let fix = "set the variable in the file, in .env beside it, or write the image";
+        let fix = "set the variable in the file, in .env next to it, or write the image";
         return Err(Error::new("command", found, "the image of a known runtime", fix));
     }
     with_roles_of_two(&mut reader.found);

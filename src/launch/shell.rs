@@ -40,7 +40,7 @@ pub struct Process {
     pub hosts: Option<u64>,
     /// `prefill` or `decode`, where the format of the text has it.
     pub role: Option<String>,
-    /// What people have to know about how it was read.
+    /// Notes for people on how it was read.
     pub notes: Vec<String>,
 }
 

@@ -99,7 +99,7 @@ pub(super) fn list(value: Option<&Value>) -> Vec<String> {
     }
 }
 
-/// Environment variables as a list of names and values, or as an object. A value that stands elsewhere is left out.
+/// Environment variables as a list of names and values, or as an object. A value from elsewhere is left out.
 pub(super) fn environment(value: Option<&Value>) -> Vec<(String, String)> {
     match value {
         Some(Value::Array(items)) => items

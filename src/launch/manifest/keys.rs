@@ -48,3 +48,19 @@ pub(super) fn hub_name(uri: &str) -> String {
         None => uri.to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn keys_are_options() {
+        let keys = json!({"tp_size": 4, "on": true, "off": false, "list": [1, 2], "map": {"a": 1}, "none": null, "m": "x"});
+        let words = every_option(keys.as_object().unwrap(), &["m"]).join(" ");
+        assert_eq!(words, "--tp-size 4 --on --no-off --list 1 2 --map {\"a\":1}");
+        assert_eq!(hub_name("hf://a/b:hash"), "a/b");
+        assert_eq!(hub_name("pvc://a/b"), "pvc://a/b");
+    }
+}

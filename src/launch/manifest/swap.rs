@@ -64,7 +64,7 @@ fn with_macros(text: &str, macros: &BTreeMap<String, String>) -> String {
         let mut replaced = text.clone();
         for (name, value) in macros {
             let name = format!("${{{name}}}");
-            // What grows without end holds itself.
+            // A macro that contains itself grows without end.
             if replaced.len() < 100_000 && replaced.contains(&name) {
                 replaced = replaced.replace(&name, value.trim_end());
             }

@@ -1,5 +1,6 @@
 //! Laws of manifests.
 
+#[cfg(test)]
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;

@@ -52,7 +52,7 @@ impl Reader {
             let role = spec.pointer("/lmcacheConfig/kvRole").and_then(Value::as_str);
             let scope = Scope {
                 place,
-                // With Ray they are hosts of one server, beside its head.
+                // With Ray they are hosts of one server, in addition to its head.
                 replicas: if ray { None } else { workers },
                 hosts: workers.filter(|_| ray).map(|workers| workers + 1),
                 role: role.and_then(role_of).map(str::to_owned),

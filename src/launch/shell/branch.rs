@@ -6,7 +6,7 @@ use super::run::{Flow, Found, Shell};
 
 /// A branch that perhaps runs, and the state after it.
 pub(super) struct Candidate<'a> {
-    /// What people have to know where it is read.
+    /// A note for people where it is read.
     pub(super) note: String,
     pub(super) shell: Shell<'a>,
     pub(super) flow: Flow,

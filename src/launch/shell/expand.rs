@@ -243,7 +243,7 @@ impl Shell<'_> {
         arithmetic::evaluate(&text, self)
     }
 
-    /// What depends on something unknown; with variables that nothing sets as empty it stays unknown.
+    /// A value that depends on something unknown; it stays so with variables that nothing sets as empty.
     fn unknown(&self, raw: &str) -> Text {
         Text::of(Piece::Unknown(raw.to_owned()))
     }
@@ -435,7 +435,7 @@ impl Shell<'_> {
         Some(value.chars().skip(from).take(count).collect())
     }
 
-    /// What a command writes, where that follows from the script alone.
+    /// The output of a command, where it follows from the script alone.
     fn output(&mut self, command: &str, raw: &str) -> Text {
         let words: Vec<String> = match command.contains(['|', ';', '&', '<', '>', '\n']) {
             true => vec![],

@@ -251,7 +251,7 @@ impl<'a> Shell<'a> {
         flow
     }
 
-    /// What runs where a program fails: it is read where it starts a server, and nothing before it does.
+    /// Runs the command for a program that fails: it is read where it starts a server, and nothing before it does.
     fn instead(&mut self, next: &Pipeline, from: usize) -> Flow {
         if self.found[from..].iter().any(Found::serves) {
             return Flow::Next;
@@ -267,7 +267,7 @@ impl<'a> Shell<'a> {
         flow
     }
 
-    /// What runs where a condition that is not known holds, or does not.
+    /// Runs the command behind `&&` or `||` of a condition that is not known.
     fn perhaps(&mut self, (before, next): (&Pipeline, &Pipeline), usual: Option<bool>, and: bool) -> Flow {
         let taken = usual.map(|holds| holds == and);
         let mut other = self.fork();

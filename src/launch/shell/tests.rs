@@ -1,5 +1,6 @@
 //! Laws of scripts.
 
+#[cfg(test)]
 use std::process::Command;
 
 use proptest::prelude::*;

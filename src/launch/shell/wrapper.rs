@@ -515,7 +515,7 @@ fn begins(wrapper: &Wrapper, first: &str, one: &Started) -> Option<usize> {
     wrapper.runs.iter().find(runs).map(|run| 1 + run.split(' ').count())
 }
 
-/// What an option of a wrapper says about its command.
+/// Sets in the command the values that an option of its wrapper states.
 fn option(
     one: &mut Started,
     wrapper: &str,
