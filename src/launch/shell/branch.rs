@@ -36,6 +36,8 @@ impl<'a> Shell<'a> {
         let goes_on = |at: &usize| !matches!(candidates[*at].flow, Flow::Exit | Flow::Return);
         let chosen = serves.or(usual.filter(goes_on));
         let changed = self.changed_by(&candidates);
+        let spent: usize = candidates.iter().map(|one| one.shell.steps.saturating_sub(self.steps)).sum();
+        let steps = self.steps + spent;
         let note = match chosen {
             Some(at) => candidates[at].note.clone(),
             None => format!("{condition}: nothing that depends on it is read"),
@@ -49,6 +51,7 @@ impl<'a> Shell<'a> {
             flow = one.flow;
             self.adopt(one.shell);
         }
+        self.steps = steps;
         for name in changed {
             self.doubts.insert(name, note.clone());
         }

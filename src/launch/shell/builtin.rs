@@ -291,6 +291,7 @@ impl Shell<'_> {
         for (appends, path) in targets {
             let Some(text) = &text else { continue };
             let before = if appends { self.file(&path).unwrap_or_default() } else { String::new() };
+            self.charge(before.len() + text.len());
             self.written.insert(file_name(&path).to_owned(), before + text);
         }
         Status::Known(true)
@@ -395,6 +396,7 @@ impl Shell<'_> {
         });
         let kept = exported.filter(|(name, _)| !one.unset.contains(name));
         let environment = kept.chain(one.environment.iter().cloned()).collect();
+        self.charge(one.words.iter().map(String::len).sum());
         let process = Process {
             place: format!("line {}", self.place.unwrap_or(line)),
             environment,

@@ -12,7 +12,16 @@ use super::{Process, starts_server};
 use crate::launch::settings_file::{NamedFiles, file_name};
 
 /// Commands that are run: a loop without an end ends here.
-const MOST_STEPS: usize = 20_000;
+const MOST_STEPS: usize = 50_000;
+
+/// Bytes of values and words that count as a command.
+const STEP_BYTES: usize = 256;
+
+/// Bytes of values that are copied, for a branch or a shell of its own, in the time of a command.
+const COPY_BYTES: usize = 4096;
+
+/// Bytes of a value; longer ones are not known.
+const LONGEST_VALUE: usize = 1 << 16;
 
 /// Functions, scripts and texts in each other.
 const DEEPEST: usize = 12;
@@ -119,7 +128,9 @@ pub(super) struct Shell<'a> {
     pub(super) failed: Option<usize>,
     /// Whether faults do not end it.
     pub(super) past_faults: bool,
-    steps: usize,
+    pub(super) steps: usize,
+    /// Bytes of the values that were set.
+    live: usize,
 }
 
 impl<'a> Shell<'a> {
@@ -147,6 +158,7 @@ impl<'a> Shell<'a> {
             failed: None,
             past_faults: false,
             steps: 0,
+            live: 0,
         }
     }
 
@@ -155,6 +167,11 @@ impl<'a> Shell<'a> {
         let from = self.found.len();
         let mut before = self.fork();
         let flow = self.list(script);
+        if self.steps > MOST_STEPS {
+            let note = format!("the script runs more than {MOST_STEPS} commands: its beginning is read");
+            let own = self.found[from..].iter_mut().filter(|one| one.serves());
+            own.for_each(|one| one.process.notes.push(note.clone()));
+        }
         if self.found[from..].iter().any(Found::serves) {
             return flow;
         }
@@ -195,7 +212,14 @@ impl<'a> Shell<'a> {
 
     /// A shell in the same state that has found nothing yet.
     pub(super) fn fork(&self) -> Shell<'a> {
-        Shell { found: vec![], ..self.clone() }
+        let steps = self.steps + self.live / COPY_BYTES;
+        Shell { found: vec![], steps, ..self.clone() }
+    }
+
+    /// Counts the bytes that a value or a command takes.
+    pub(super) fn charge(&mut self, bytes: usize) {
+        self.live += bytes;
+        self.steps += bytes / STEP_BYTES;
     }
 
     /// Goes on from the state of a fork.
@@ -259,6 +283,7 @@ impl<'a> Shell<'a> {
         let mut other = self.fork();
         let flow = other.pipeline(next);
         if !other.found.iter().any(Found::serves) {
+            self.steps = other.steps;
             return Flow::Next;
         }
         let note = format!("line {}: it runs where the command before it fails, and is read", next.line);
@@ -577,6 +602,7 @@ impl<'a> Shell<'a> {
             arguments,
             outer: self.outer + 1,
             steps: self.steps,
+            live: self.live,
             place: Some(self.place.unwrap_or(line)),
             doubts: self.doubts.clone(),
             ..Shell::new(self.files, &BTreeMap::new())
@@ -627,6 +653,15 @@ impl<'a> Shell<'a> {
     }
 
     pub(super) fn assign(&mut self, name: &str, value: Value) {
+        let bytes = match &value {
+            Value::One(text) => text.bytes(),
+            Value::Many(all) => all.iter().map(|text| text.bytes() + 8).sum(),
+        };
+        self.charge(bytes + name.len());
+        let value = match bytes > LONGEST_VALUE {
+            true => Value::One(Text::of(Piece::Unknown(format!("${name}")))),
+            false => value,
+        };
         let exported = self.exports_all || self.variables.get(name).is_some_and(|variable| variable.exported);
         self.variables.insert(name.to_owned(), Variable { value, exported });
         let doubt = self.used.iter().find_map(|used| self.doubts.get(used)).cloned();

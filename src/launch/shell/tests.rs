@@ -210,6 +210,34 @@ fn a_known_condition_chooses_and_one_that_is_not_known_is_stated() {
     assert_eq!(words(text).len(), 2);
 }
 
+/// Scripts that grow or go on without an end are read in a moment.
+#[test]
+fn no_script_runs_away() {
+    let long = format!("X={}\n{}", "x".repeat(60_000), "Y=\"$X$X\" | a | b\n".repeat(4_000));
+    let nested = "if x; then A=1; ".repeat(30) + &"fi; ".repeat(30);
+    let deep = "for a in {1..256}; do ".repeat(8) + "X=$X$a; if x; then Y=$X; fi; " + &"done; ".repeat(8);
+    for text in [
+        "X=xx; while true; do X=$X$X; done",
+        "A=(a b); for i in {1..200}; do A+=(\"${A[@]}\"); done; vllm serve ${A[@]}",
+        "f() { f; f; }; f",
+        "while true; do echo x >> f; done",
+        "eval 'eval \"$0\"'; X='eval \"$X\"'; eval \"$X\"",
+        "while [ \"$Q\" ]; do a | b | c; done",
+        "cat > a.sh <<E\n./a.sh; ./a.sh\nE\n./a.sh",
+        &long,
+        &nested,
+        &deep,
+        &"$(".repeat(5_000),
+        &"\"${a:-".repeat(5_000),
+        &"((".repeat(5_000),
+        &"( ".repeat(5_000),
+    ] {
+        let begin = std::time::Instant::now();
+        read(text);
+        assert!(begin.elapsed().as_secs() < 20, "{}", &text[..60.min(text.len())]);
+    }
+}
+
 #[test]
 fn a_file_that_a_script_writes_is_there() {
     let text = "F=extra.yml\nD=true\ncat > $F << EOF\na: $D\nEOF\ncat << EOF >> $F\nb: 1\nEOF\ntrtllm-serve m --config $F";
