@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::container::{Scope, devices, environment, of_kubernetes};
 use super::{Reader, whole};
 use crate::launch::settings_file::NamedFiles;
+use crate::launch::shell::Process;
 
 /// Keys under which an object has containers.
 const CONTAINERS: [&str; 2] = ["containers", "mainContainer"];
@@ -22,8 +23,11 @@ impl Reader {
             environment: environment(document.pointer("/spec/envs").or(document.pointer("/spec/env"))),
             ..Scope::default()
         };
-        let mut written = NamedFiles::new();
+        let (mut written, from) = (NamedFiles::new(), self.found.len());
         self.objects(document, &scope, &mut written);
+        if kind == "StatefulSet" {
+            self.found[from..].iter_mut().for_each(hosts_of_set);
+        }
         written
     }
 
@@ -64,6 +68,22 @@ impl Reader {
     }
 }
 
+/// Pods of a set whose rank is that of a host are the hosts of one server: the words state how many.
+fn hosts_of_set(process: &mut Process) {
+    let value = |flag: &str| {
+        let at = process.words.iter().position(|word| word.split('=').next() == Some(flag))?;
+        let inline = process.words[at].split_once('=').map(|(_, value)| value.to_owned());
+        inline.or_else(|| process.words.get(at + 1).cloned())
+    };
+    let hosts: Option<u64> = value("--nnodes").and_then(|hosts| hosts.parse().ok());
+    let ranked = value("--node-rank").is_some_and(|rank| rank.contains('$'));
+    let (Some(hosts @ 2..), Some(pods)) = (hosts.filter(|_| ranked), process.replicas) else { return };
+    if pods % hosts == 0 {
+        process.hosts = Some(hosts);
+        process.replicas = Some(pods / hosts);
+    }
+}
+
 /// The scope of what is in an object.
 fn within(value: &Value, scope: &Scope) -> Scope {
     let text = |path: &str| value.pointer(path).and_then(Value::as_str);
@@ -76,7 +96,8 @@ fn within(value: &Value, scope: &Scope) -> Scope {
     // A component of Dynamo says more by its name than a container does.
     let component = value.get("podTemplate").is_some();
     let named = name.filter(|_| component).and_then(role_of_name);
-    let variables = ["envs"].iter().flat_map(|key| environment(value.get(*key)));
+    let group = whole(value.pointer("/leaderWorkerTemplate/size")).map(group_variables);
+    let variables = environment(value.get("envs")).into_iter().chain(group.into_iter().flatten());
     Scope {
         place: name.map_or(scope.place.clone(), |name| format!("{}, {name}", scope.place)),
         replicas: whole(value.get("replicas")).or(scope.replicas),
@@ -85,6 +106,12 @@ fn within(value: &Value, scope: &Scope) -> Scope {
         role: role.or(label).map(str::to_owned).or(named).or(scope.role.clone()),
         environment: scope.environment.iter().cloned().chain(variables).collect(),
     }
+}
+
+/// Variables that a LeaderWorkerSet gives its pods, of which the first is read.
+fn group_variables(size: u64) -> [(String, String); 2] {
+    [("LWS_GROUP_SIZE", size), ("LWS_WORKER_INDEX", 0)]
+        .map(|(name, value)| (name.to_owned(), value.to_string()))
 }
 
 fn is_role(role: &str) -> bool {

@@ -74,6 +74,22 @@ fn objects_of_kubernetes_give_counts_and_roles() {
     let both = format!("{}---\n{}", text.replace("NAME", "prefill"), text.replace("NAME", "decode"));
     assert_eq!(servers(&both), ["vllm serve a/b [1,8,2] prefill", "vllm serve a/b [1,8,2] decode"]);
     assert_eq!(servers(&text.replace("NAME", "decode")), ["vllm serve a/b [1,8,2] -"]);
+    let ranks =
+        text.replace("[vllm, serve, a/b]", "[bash, -c, 'vllm serve a/b -dp $((LWS_GROUP_SIZE * L))']");
+    let ranks = ranks.replace("{name: v,", "{name: v, env: [{name: L, value: '8'}],");
+    assert_eq!(servers(&ranks), ["vllm serve a/b -dp 16 [1,8,2] -"]);
+}
+
+#[test]
+fn pods_of_a_set_with_ranks_are_hosts() {
+    let text = |pods: u64| {
+        format!(
+            "kind: StatefulSet\napiVersion: apps/v1\nmetadata: {{name: q}}\nspec:\n  replicas: {pods}\n  template:\n    spec:\n      containers:\n      - name: s\n        command: [bash, -c, 'sglang serve --model-path a/b --tp-size 16 --nnodes 2 --node-rank $POD_INDEX']\n"
+        )
+    };
+    let words = "sglang serve --model-path a/b --tp-size 16 --nnodes 2 --node-rank $POD_INDEX";
+    assert_eq!(servers(&text(4)), [format!("{words} [2,-,2] -")]);
+    assert_eq!(servers(&text(3)), [format!("{words} [3,-,-] -")]);
 }
 
 #[test]
