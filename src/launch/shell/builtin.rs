@@ -363,7 +363,7 @@ impl Shell<'_> {
         let texts = |words: &[String]| Some(words.iter().map(|word| Text::known(word.as_str())).collect());
         if !SHELLS.contains(&file_name(first)) {
             let Some(text) = self.file(first).filter(|_| first.ends_with(".sh")) else { return false };
-            self.inner(&text, &one.environment, texts(&one.words[1..]), line);
+            self.inner(&text, one, texts(&one.words[1..]), line);
             return true;
         }
         let is_flag = |word: &&String| word.starts_with(['-', '+']) && word.len() > 1;
@@ -374,17 +374,17 @@ impl Shell<'_> {
             let Some(text) = rest.first() else { return true };
             // The word after the text is the name of the script.
             let arguments = rest.get(2..).map_or(Some(vec![]), texts);
-            self.inner(text, &one.environment, arguments, line);
+            self.inner(text, one, arguments, line);
             return true;
         }
         if let Some(path) = rest.first() {
             let Some(text) = self.file(path) else { return false };
-            self.inner(&text, &one.environment, texts(&rest[1..]), line);
+            self.inner(&text, one, texts(&rest[1..]), line);
             return true;
         }
         let Some((body, quoted)) = redirects.iter().find_map(|one| one.body.clone()) else { return false };
         let text = if quoted { body } else { self.document_of(&body).shown() };
-        self.inner(&text, &one.environment, None, line);
+        self.inner(&text, one, None, line);
         true
     }
 

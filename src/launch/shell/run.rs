@@ -8,6 +8,7 @@ use super::branch::Candidate;
 use super::parse::{AndOr, Command, CommandKind, List, Pipeline};
 use super::pattern::matches;
 use super::text::{Piece, Text};
+use super::wrapper::Started;
 use super::{Process, starts_server};
 use crate::launch::settings_file::{NamedFiles, file_name};
 
@@ -136,7 +137,7 @@ pub(super) struct Shell<'a> {
 impl<'a> Shell<'a> {
     pub(super) fn new(files: &'a NamedFiles, variables: &BTreeMap<String, String>) -> Shell<'a> {
         let given = |(name, value): (&String, &String)| {
-            (name.clone(), Variable { value: Value::One(Text::known(value.clone())), exported: false })
+            (name.clone(), Variable { value: Value::One(Text::known(value.clone())), exported: true })
         };
         Shell {
             files,
@@ -584,18 +585,13 @@ impl<'a> Shell<'a> {
         flow
     }
 
-    /// Runs a text in a shell of its own: exported variables and `own` are set there.
-    pub(super) fn inner(
-        &mut self,
-        text: &str,
-        own: &[(String, String)],
-        arguments: Option<Vec<Text>>,
-        line: usize,
-    ) {
+    /// Runs the script of a command in a shell of its own, in which exported variables and those of the command are set.
+    pub(super) fn inner(&mut self, text: &str, one: &Started, arguments: Option<Vec<Text>>, line: usize) {
         if self.outer >= DEEPEST {
             return;
         }
-        let exported = self.variables.iter().filter(|(_, variable)| variable.exported);
+        let passes = |name: &String| !one.clears && !one.unset.contains(name);
+        let exported = self.variables.iter().filter(|(name, variable)| variable.exported && passes(name));
         let mut inner = Shell {
             variables: exported.map(|(name, variable)| (name.clone(), variable.clone())).collect(),
             written: self.written.clone(),
@@ -607,7 +603,7 @@ impl<'a> Shell<'a> {
             doubts: self.doubts.clone(),
             ..Shell::new(self.files, &BTreeMap::new())
         };
-        for (name, value) in own {
+        for (name, value) in &one.environment {
             let value = Value::One(known_or_unset(value));
             inner.variables.insert(name.clone(), Variable { value, exported: true });
         }

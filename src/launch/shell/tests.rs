@@ -69,6 +69,7 @@ fn every_command_of_a_list_is_read() {
         "[ -n \"$MISSING\" ] && exit 1\nvllm serve a/b",
         "if [ -z \"$MISSING\" ]; then echo no; exit 1; fi\nvllm serve a/b",
         "$ vllm serve a/b",
+        "export X=c/d; env -u X bash -c 'vllm serve ${X:-a/b}'",
     ] {
         assert_eq!(server(text), "vllm serve a/b", "{text}");
     }
