@@ -1,7 +1,7 @@
 //! The program that a container image starts, for commands that state only its arguments.
 
-use super::shell::starts_server;
 use super::settings_file::file_name;
+use super::shell::starts_server;
 
 /// An image by a part of its name, and the program that it starts.
 struct EntryPoint {
@@ -14,23 +14,22 @@ struct EntryPoint {
 
 /// The first that fits counts. vLLM: `ENTRYPOINT ["vllm", "serve"]` of its Dockerfile; llama.cpp: `/app/llama-server` of
 /// the images whose tag begins with `server`.
-const ENTRY_POINTS: [EntryPoint; 6] = [
+const ENTRY_POINTS: [EntryPoint; 9] = [
+    // A simulator serves no model.
+    EntryPoint { repository: "llm-d-inference-sim", words: &[], own: true },
     EntryPoint { repository: "vllm-openai", words: &["vllm", "serve"], own: true },
     EntryPoint { repository: "ggml-org/llama.cpp", words: &["llama-server"], own: true },
     EntryPoint { repository: "llama.cpp", words: &["llama-server"], own: false },
     EntryPoint { repository: "llama-cpp", words: &["llama-server"], own: false },
+    EntryPoint { repository: "llamacpp", words: &["llama-server"], own: false },
+    EntryPoint { repository: "llm-d-", words: &["vllm", "serve"], own: false },
     EntryPoint { repository: "vllm", words: &["vllm", "serve"], own: false },
-    EntryPoint {
-        repository: "sglang",
-        words: &["python3", "-m", "sglang.launch_server"],
-        own: false,
-    },
+    EntryPoint { repository: "sglang", words: &["python3", "-m", "sglang.launch_server"], own: false },
 ];
 
 /// Programs that a container may start instead of its image's own.
-const OTHER_PROGRAMS: [&str; 12] = [
-    "sh", "bash", "zsh", "dash", "ash", "env", "exec", "tini", "dumb-init", "numactl", "uv", "ray",
-];
+const OTHER_PROGRAMS: [&str; 12] =
+    ["sh", "bash", "zsh", "dash", "ash", "env", "exec", "tini", "dumb-init", "numactl", "uv", "ray"];
 
 /// The command of a container from the words after its image: with the program of the image, where they are no command
 /// themselves, and a remark where that program is only likely.

@@ -22,7 +22,6 @@ use std::collections::BTreeMap;
 
 use super::settings_file::{NamedFiles, file_name};
 use run::Shell;
-use text::Text;
 
 /// A process that a text starts.
 /// Values of variables, by name.
@@ -44,7 +43,7 @@ pub struct Process {
     pub hosts: Option<u64>,
     /// `prefill` or `decode`, where the format of the text has it.
     pub role: Option<String>,
-    /// What people have to know about how it was read.
+    /// Notes for people on how it was read.
     pub notes: Vec<String>,
 }
 
@@ -55,36 +54,26 @@ pub fn commands(
     files: &NamedFiles,
     variables: &BTreeMap<String, String>,
 ) -> (Vec<Process>, NamedFiles) {
-    run_scripts(text, files, (variables, &BTreeMap::new()), None)
-}
-
-/// The same for the script of a container: `environment` is exported, `arguments` are those of the script.
-pub(super) fn container_commands(
-    text: &str,
-    files: &NamedFiles,
-    environment: &BTreeMap<String, String>,
-    arguments: &[String],
-) -> (Vec<Process>, NamedFiles) {
-    run_scripts(text, files, (&BTreeMap::new(), environment), Some(arguments))
-}
-
-fn run_scripts(
-    text: &str,
-    files: &NamedFiles,
-    (variables, environment): (&BTreeMap<String, String>, &BTreeMap<String, String>),
-    arguments: Option<&[String]>,
-) -> (Vec<Process>, NamedFiles) {
     let (mut found, mut written) = (Vec::new(), NamedFiles::new());
     for script in parse::parse(lex::tokens(text)) {
-        let mut shell = Shell::new(files, &environment.clone().into_iter().chain(variables.clone()).collect());
-        environment.keys().for_each(|name| shell.export(name));
+        let mut shell = Shell::new(files, variables);
         shell.written.clone_from(&written);
-        shell.arguments = arguments.map(|all| all.iter().map(|one| Text::known(one.as_str())).collect());
         shell.script(&script);
         found.extend(shell.found.into_iter().map(|one| one.process));
         written.extend(shell.written);
     }
     (found, written)
+}
+
+/// The commands of a container that runs `words` with the variables of `environment`.
+pub(super) fn container_commands(
+    words: &[String],
+    files: &NamedFiles,
+    environment: &[(String, String)],
+) -> (Vec<Process>, NamedFiles) {
+    let mut shell = Shell::new(files, &BTreeMap::new());
+    shell.start(words, environment);
+    (shell.found.into_iter().map(|one| one.process).collect(), shell.written)
 }
 
 /// Programs that serve a model, with the word after them where another command of theirs does not.
@@ -104,14 +93,13 @@ const SERVERS: [(&str, Option<&str>); 12] = [
 ];
 
 /// Beginnings of the names of modules that serve a model.
-const SERVER_MODULES: [&str; 8] = [
+const SERVER_MODULES: [&str; 7] = [
     "vllm.entrypoints",
     "sglang.launch_server",
     "dynamo.vllm",
     "dynamo.sglang",
     "dynamo.trtllm",
     "mlx_lm.server",
-    "mlx_lm server",
     "tensorrt_llm.commands.serve",
 ];
 
@@ -119,7 +107,7 @@ const SERVER_MODULES: [&str; 8] = [
 pub(super) fn starts_server(words: &[String]) -> bool {
     let Some(first) = words.first().map(|word| file_name(word)) else { return false };
     let second = words.get(1).map(String::as_str);
-    if first.starts_with("python") && second == Some("-m") {
+    if second == Some("-m") && (first.starts_with("python") || first.starts_with('$')) {
         let module = words.get(2).map(String::as_str).unwrap_or_default();
         return SERVER_MODULES.iter().any(|known| module.starts_with(known));
     }

@@ -45,7 +45,7 @@ impl<'a> CommandText<'a> {
 pub(super) fn read_text(command: &CommandText) -> Result<(Vec<Process>, NamedFiles), Error> {
     let CommandText { text, files, variables } = *command;
     let (processes, own) = match is_manifest(text) {
-        true => processes(text)?,
+        true => processes(text, files, variables)?,
         false => commands(text, files, variables),
     };
     Ok((processes, own.into_iter().chain(files.clone()).collect()))

@@ -1,5 +1,7 @@
 //! Commands read back to plans.
 
+use std::collections::BTreeMap;
+
 use mantile::launch::back::read_launch;
 use mantile::launch::manifest::{is_manifest, processes};
 use mantile::launch::settings_file::NamedFiles;
@@ -63,11 +65,11 @@ pub fn started(launch: &LaunchReport, text: &str, given: Scenario) -> PlanText {
     let (mut files, known) = (named_files(launch), launches());
     let found = match is_manifest(text) {
         true => {
-            let (found, own) = processes(text).unwrap();
+            let (found, own) = processes(text, &files, &BTreeMap::new()).unwrap();
             files.extend(own);
             found
         }
-        false => commands(text, &files),
+        false => commands(text, &files, &BTreeMap::new()).0,
     };
     let back = read_launch(&known, &found, &files).unwrap_or_else(|fault| panic!("{fault}\n{text}"));
     let layers = CATALOG.built(given.model.as_deref().unwrap()).unwrap().1.layer_block.len() as u64;

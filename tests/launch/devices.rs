@@ -170,7 +170,7 @@ fn of_slurm(launch: &LaunchReport, text: &str) -> Vec<Counted> {
     }
     let one = |(script, (gpus, replicas)): (String, (u64, Vec<String>))| {
         let text = &launch.file(&script).unwrap().text;
-        let command = commands(text, &NamedFiles::new()).last().unwrap().words.clone();
+        let command = commands(text, &NamedFiles::new(), &BTreeMap::new()).0.last().unwrap().words.clone();
         (gpus, replicas.len() as u64 * ranks(&command))
     };
     tasks.into_iter().map(one).collect()

@@ -1,5 +1,7 @@
 //! The files themselves: reproducible, whole, valid.
 
+use std::collections::BTreeMap;
+
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -82,7 +84,7 @@ fn scripts_are_whole() {
         for worker in &winner.launch().workers {
             let script = &winner.launch().file(&format!("{}.sh", worker.name)).unwrap().text;
             let program = worker.command.split(' ').find(|word| !word.contains('=')).unwrap();
-            let found = commands(script, &NamedFiles::new());
+            let found = commands(script, &NamedFiles::new(), &BTreeMap::new()).0;
             let last = found.last().unwrap();
             assert_eq!(last.words[0], program, "{script}");
             let plain = shlex::split(&worker.command).unwrap();

@@ -1,5 +1,7 @@
 //! Placements as launch files: each command is known to its runtime and gives its layers back.
 
+use std::collections::BTreeMap;
+
 use std::fs;
 use std::process::Command;
 
@@ -43,7 +45,7 @@ fn known(runtime: &str) -> KnownLaunch {
 /// The last command of a script, as its runtime reads it.
 fn read_script(launch: &LaunchReport, worker: &str, runtime: &str) -> ReadCommand {
     let text = &launch.file(&format!("{worker}.sh")).unwrap().text;
-    let found = commands(text, &NamedFiles::new());
+    let found = commands(text, &NamedFiles::new(), &BTreeMap::new()).0;
     let last = found.last().unwrap();
     let (launch, table) = known(runtime);
     assert_eq!(last.words[..table.program.len()], table.program, "{text}");

@@ -6,7 +6,7 @@ use super::run::{Flow, Found, Shell};
 
 /// A branch that perhaps runs, and the state after it.
 pub(super) struct Candidate<'a> {
-    /// What people have to know where it is read.
+    /// A note for people where it is read.
     pub(super) note: String,
     pub(super) shell: Shell<'a>,
     pub(super) flow: Flow,
@@ -36,6 +36,8 @@ impl<'a> Shell<'a> {
         let goes_on = |at: &usize| !matches!(candidates[*at].flow, Flow::Exit | Flow::Return);
         let chosen = serves.or(usual.filter(goes_on));
         let changed = self.changed_by(&candidates);
+        let spent: usize = candidates.iter().map(|one| one.shell.steps.saturating_sub(self.steps)).sum();
+        let steps = self.steps + spent;
         let note = match chosen {
             Some(at) => candidates[at].note.clone(),
             None => format!("{condition}: nothing that depends on it is read"),
@@ -49,6 +51,7 @@ impl<'a> Shell<'a> {
             flow = one.flow;
             self.adopt(one.shell);
         }
+        self.steps = steps;
         for name in changed {
             self.doubts.insert(name, note.clone());
         }

@@ -1,7 +1,7 @@
 //! Simple commands: assignments, the shell's own commands, functions, and programs.
 
 use super::lex::{RawWord, Redirect};
-use super::run::{Flow, Found, Shell, Status, Value};
+use super::run::{Flow, Found, Shell, Status, Value, known_or_unset};
 use super::text::{Piece, Text};
 use super::wrapper::{Started, started};
 use super::{Process, assignment, is_name, starts_server};
@@ -12,8 +12,8 @@ const DECLARING: [&str; 5] = ["export", "declare", "local", "readonly", "typeset
 
 /// Commands of a shell that change nothing here.
 const WITHOUT_EFFECT: [&str; 14] = [
-    ":", "true", "pushd", "popd", "ulimit", "umask", "shopt", "alias", "trap", "hash", "type", "jobs", "disown",
-    "bind",
+    ":", "true", "pushd", "popd", "ulimit", "umask", "shopt", "alias", "trap", "hash", "type", "jobs",
+    "disown", "bind",
 ];
 
 /// Programs that run scripts.
@@ -146,7 +146,7 @@ impl Shell<'_> {
         let shown: Vec<String> = words.iter().map(Text::shown).collect();
         self.status = match name {
             "exec" => return Some(self.exec(words, own, redirects, line)),
-            "exit" => return Some(Flow::Exit),
+            "exit" => return Some(self.exit(shown.first(), line)),
             "return" => {
                 self.status = Status::Known(shown.first().is_none_or(|status| status == "0"));
                 return Some(Flow::Return);
@@ -176,6 +176,15 @@ impl Shell<'_> {
             _ => return None,
         };
         Some(Flow::Next)
+    }
+
+    /// `exit`: a status other than 0 is a fault.
+    fn exit(&mut self, status: Option<&String>, line: usize) -> Flow {
+        if status.is_none_or(|status| status == "0") {
+            return Flow::Exit;
+        }
+        self.failed = Some(line);
+        if self.past_faults { Flow::Next } else { Flow::Exit }
     }
 
     /// `exec`: the script ends with the command.
@@ -212,7 +221,10 @@ impl Shell<'_> {
         let flag = |sign: char| {
             let all = shown.iter().any(|word| word == &format!("{sign}o"));
             let named = all && shown.iter().any(|word| word == "allexport");
-            named || shown.iter().any(|word| word.starts_with(sign) && !word.starts_with("--") && word.contains('a'))
+            named
+                || shown
+                    .iter()
+                    .any(|word| word.starts_with(sign) && !word.starts_with("--") && word.contains('a'))
         };
         self.exports_all = self.exports_all && !flag('+') || flag('-');
         Status::Known(true)
@@ -255,7 +267,8 @@ impl Shell<'_> {
             (_, Some((text, true))) => Some(text.clone()),
             (_, Some((text, false))) => Some(self.document_of(text).shown()),
             ("echo", None) => {
-                let plain = shown.iter().skip_while(|word| ["-e", "-n", "-en", "-ne"].contains(&word.as_str()));
+                let plain =
+                    shown.iter().skip_while(|word| ["-e", "-n", "-en", "-ne"].contains(&word.as_str()));
                 Some(plain.cloned().collect::<Vec<_>>().join(" ") + "\n")
             }
             ("printf", None) => match &shown[..] {
@@ -268,13 +281,17 @@ impl Shell<'_> {
         let outputs = redirects.iter().filter(|one| [">", ">>", ">|"].contains(&one.operator));
         let targets: Vec<(bool, String)> = outputs
             .map(|one| (one.operator == ">>", self.text_of(&one.target).shown()))
-            .chain(shown.iter().filter(|word| name == "tee" && !word.starts_with('-')).map(|path| {
-                (shown.iter().any(|word| word == "-a"), path.clone())
-            }))
+            .chain(
+                shown
+                    .iter()
+                    .filter(|word| name == "tee" && !word.starts_with('-'))
+                    .map(|path| (shown.iter().any(|word| word == "-a"), path.clone())),
+            )
             .collect();
         for (appends, path) in targets {
             let Some(text) = &text else { continue };
             let before = if appends { self.file(&path).unwrap_or_default() } else { String::new() };
+            self.charge(before.len() + text.len());
             self.written.insert(file_name(&path).to_owned(), before + text);
         }
         Status::Known(true)
@@ -284,7 +301,8 @@ impl Shell<'_> {
     fn program(&mut self, words: &[Text], own: &[(String, Text)], redirects: &[Redirect], line: usize) {
         self.status = Status::Assumed;
         let shown: Vec<String> = words.iter().map(Text::shown).collect();
-        let own: Vec<(String, String)> = own.iter().map(|(name, value)| (name.clone(), value.shown())).collect();
+        let own: Vec<(String, String)> =
+            own.iter().map(|(name, value)| (name.clone(), value.shown())).collect();
         let mut one = started(shown, &|name| self.exported_value(name));
         one.environment.splice(0..0, own);
         let from = self.found.len();
@@ -311,6 +329,16 @@ impl Shell<'_> {
         }
     }
 
+    /// Runs the words of a container, in which each variable of `environment` is exported.
+    pub(super) fn start(&mut self, words: &[String], environment: &[(String, String)]) {
+        for (name, value) in environment {
+            self.assign(name, Value::One(known_or_unset(value)));
+            self.export(name);
+        }
+        let words: Vec<Text> = words.iter().map(|word| known_or_unset(word)).collect();
+        self.program(&words, &[], &[], 1);
+    }
+
     fn exported_value(&self, name: &str) -> Option<String> {
         let variable = self.variables.get(name)?;
         match &variable.value {
@@ -335,7 +363,7 @@ impl Shell<'_> {
         let texts = |words: &[String]| Some(words.iter().map(|word| Text::known(word.as_str())).collect());
         if !SHELLS.contains(&file_name(first)) {
             let Some(text) = self.file(first).filter(|_| first.ends_with(".sh")) else { return false };
-            self.inner(&text, &one.environment, texts(&one.words[1..]), line);
+            self.inner(&text, one, texts(&one.words[1..]), line);
             return true;
         }
         let is_flag = |word: &&String| word.starts_with(['-', '+']) && word.len() > 1;
@@ -346,17 +374,17 @@ impl Shell<'_> {
             let Some(text) = rest.first() else { return true };
             // The word after the text is the name of the script.
             let arguments = rest.get(2..).map_or(Some(vec![]), texts);
-            self.inner(text, &one.environment, arguments, line);
+            self.inner(text, one, arguments, line);
             return true;
         }
         if let Some(path) = rest.first() {
             let Some(text) = self.file(path) else { return false };
-            self.inner(&text, &one.environment, texts(&rest[1..]), line);
+            self.inner(&text, one, texts(&rest[1..]), line);
             return true;
         }
         let Some((body, quoted)) = redirects.iter().find_map(|one| one.body.clone()) else { return false };
         let text = if quoted { body } else { self.document_of(&body).shown() };
-        self.inner(&text, &one.environment, None, line);
+        self.inner(&text, one, None, line);
         true
     }
 
@@ -368,6 +396,7 @@ impl Shell<'_> {
         });
         let kept = exported.filter(|(name, _)| !one.unset.contains(name));
         let environment = kept.chain(one.environment.iter().cloned()).collect();
+        self.charge(one.words.iter().map(String::len).sum());
         let process = Process {
             place: format!("line {}", self.place.unwrap_or(line)),
             environment,

@@ -170,7 +170,13 @@ impl Shell<'_> {
     }
 
     /// Reads the expansion at `at`; the place after it.
-    fn dollar(&mut self, scan: &mut Scan, (at, end): (usize, usize), mode: Mode, fields: &mut Fields) -> usize {
+    fn dollar(
+        &mut self,
+        scan: &mut Scan,
+        (at, end): (usize, usize),
+        mode: Mode,
+        fields: &mut Fields,
+    ) -> usize {
         let raw = scan.text(at, end);
         let closed = end > at + 1;
         match scan.at(at + 1) {
@@ -204,7 +210,8 @@ impl Shell<'_> {
                 at + 2
             }
             Some(c) if c.is_ascii_alphabetic() || c == '_' => {
-                let is_name = |at: &usize| scan.at(*at).is_some_and(|c| c.is_ascii_alphanumeric() || c == '_');
+                let is_name =
+                    |at: &usize| scan.at(*at).is_some_and(|c| c.is_ascii_alphanumeric() || c == '_');
                 let end = at + 1 + (at + 1..).take_while(is_name).count();
                 let value = self.value(&scan.text(at + 1, end));
                 self.place(value, mode, fields);
@@ -236,7 +243,7 @@ impl Shell<'_> {
         arithmetic::evaluate(&text, self)
     }
 
-    /// What depends on something unknown; with variables that nothing sets as empty it stays unknown.
+    /// A value that depends on something unknown; it stays so with variables that nothing sets as empty.
     fn unknown(&self, raw: &str) -> Text {
         Text::of(Piece::Unknown(raw.to_owned()))
     }
@@ -420,14 +427,15 @@ impl Shell<'_> {
             "^^" => return Some(value.to_uppercase()),
             _ => {}
         }
-        let numbers: Option<Vec<i64>> = rest.strip_prefix(':')?.split(':').map(|one| self.number(one)).collect();
+        let numbers: Option<Vec<i64>> =
+            rest.strip_prefix(':')?.split(':').map(|one| self.number(one)).collect();
         let numbers = numbers?;
         let from = usize::try_from(*numbers.first()?).ok()?;
         let count = numbers.get(1).map_or(Some(usize::MAX), |count| usize::try_from(*count).ok())?;
         Some(value.chars().skip(from).take(count).collect())
     }
 
-    /// What a command writes, where that follows from the script alone.
+    /// The output of a command, where it follows from the script alone.
     fn output(&mut self, command: &str, raw: &str) -> Text {
         let words: Vec<String> = match command.contains(['|', ';', '&', '<', '>', '\n']) {
             true => vec![],
@@ -481,7 +489,8 @@ fn seq(words: &[&str]) -> Option<String> {
         return None;
     }
     let all = std::iter::successors(Some(first), |number| number.checked_add(step));
-    let all: Vec<String> = all.take_while(|number| *number <= last).map(|number| number.to_string()).collect();
+    let all: Vec<String> =
+        all.take_while(|number| *number <= last).map(|number| number.to_string()).collect();
     Some(all.join(between))
 }
 

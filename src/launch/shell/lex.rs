@@ -40,22 +40,15 @@ const OPERATORS: [&str; 12] = ["&&", "||", ";;&", ";;", ";&", "|&", "&", "|", ";
 const REDIRECTS: [&str; 12] = ["<<<", "<<-", "&>>", "<<", ">>", "<&", ">&", "<>", ">|", "&>", "<", ">"];
 
 /// Words after which a command begins.
-const BEFORE_COMMANDS: [&str; 10] =
-    ["if", "then", "elif", "else", "while", "until", "do", "{", "!", "time"];
+const BEFORE_COMMANDS: [&str; 10] = ["if", "then", "elif", "else", "while", "until", "do", "{", "!", "time"];
 
 /// The tokens of a text, which may be several scripts.
 pub(super) fn tokens(text: &str) -> Vec<Token> {
     let text = text.replace("\r\n", "\n").replace('\0', " ");
     // A line that is continued by nothing.
     let text = text.strip_suffix('\\').unwrap_or(&text);
-    let mut lexer = Lexer {
-        scan: Scan::new(text),
-        at: 0,
-        line: 1,
-        found: vec![],
-        pending: vec![],
-        at_command: true,
-    };
+    let mut lexer =
+        Lexer { scan: Scan::new(text), at: 0, line: 1, found: vec![], pending: vec![], at_command: true };
     while lexer.at < lexer.scan.chars.len() {
         lexer.token();
     }
@@ -128,7 +121,8 @@ impl Lexer {
     }
 
     fn comment(&mut self) {
-        let begins = self.scan.starts(self.at, "#!") && (self.at == 0 || self.scan.at(self.at - 1) == Some('\n'));
+        let begins =
+            self.scan.starts(self.at, "#!") && (self.at == 0 || self.scan.at(self.at - 1) == Some('\n'));
         if begins && self.line > 1 {
             self.found.push(Token::Script);
             self.at_command = true;
@@ -168,7 +162,8 @@ impl Lexer {
     }
 
     fn redirect(&mut self) -> bool {
-        let digits = (self.at..).take_while(|at| self.scan.at(*at).is_some_and(|c| c.is_ascii_digit())).count();
+        let digits =
+            (self.at..).take_while(|at| self.scan.at(*at).is_some_and(|c| c.is_ascii_digit())).count();
         let begin = self.at + digits;
         let Some(operator) = REDIRECTS.into_iter().find(|operator| self.scan.starts(begin, operator)) else {
             return false;

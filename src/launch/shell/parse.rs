@@ -46,18 +46,38 @@ pub(super) struct Command {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum CommandKind {
     Simple(Vec<RawWord>),
-    If { arms: Vec<(List, Rc<List>)>, otherwise: Option<Rc<List>> },
+    If {
+        arms: Vec<(List, Rc<List>)>,
+        otherwise: Option<Rc<List>>,
+    },
     /// Without words it runs over the arguments.
-    For { name: String, words: Option<Vec<String>>, body: Rc<List> },
+    For {
+        name: String,
+        words: Option<Vec<String>>,
+        body: Rc<List>,
+    },
     /// `for ((…; …; …))`
-    ForArithmetic { text: String, body: Rc<List> },
-    While { until: bool, condition: List, body: Rc<List> },
-    Case { word: String, arms: Vec<(Vec<String>, Rc<List>)> },
+    ForArithmetic {
+        text: String,
+        body: Rc<List>,
+    },
+    While {
+        until: bool,
+        condition: List,
+        body: Rc<List>,
+    },
+    Case {
+        word: String,
+        arms: Vec<(Vec<String>, Rc<List>)>,
+    },
     Group(Rc<List>),
     Subshell(Rc<List>),
     Arithmetic(String),
     Test(String),
-    Function { name: String, body: Rc<List> },
+    Function {
+        name: String,
+        body: Rc<List>,
+    },
 }
 
 /// The scripts of a text.
@@ -136,7 +156,10 @@ impl Parser {
     fn list(&mut self, ends: &[&str]) -> List {
         let mut all = Vec::new();
         loop {
-            while matches!(self.peek(), Some(Token::Newline)) || self.is_operator(";") || self.is_operator("&") {
+            while matches!(self.peek(), Some(Token::Newline))
+                || self.is_operator(";")
+                || self.is_operator("&")
+            {
                 self.at += 1;
             }
             match self.peek() {
@@ -375,9 +398,10 @@ impl Parser {
 /// A condition as people read it.
 pub(super) fn shown(list: &[AndOr]) -> String {
     let one = |one: &AndOr| {
-        let rest = one.rest.iter().map(|(and, next)| {
-            format!(" {} {}", if *and { "&&" } else { "||" }, next.shown())
-        });
+        let rest = one
+            .rest
+            .iter()
+            .map(|(and, next)| format!(" {} {}", if *and { "&&" } else { "||" }, next.shown()));
         [one.first.shown()].into_iter().chain(rest).collect::<String>()
     };
     list.iter().map(one).collect::<Vec<_>>().join("; ")

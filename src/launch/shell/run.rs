@@ -8,11 +8,21 @@ use super::branch::Candidate;
 use super::parse::{AndOr, Command, CommandKind, List, Pipeline};
 use super::pattern::matches;
 use super::text::{Piece, Text};
+use super::wrapper::Started;
 use super::{Process, starts_server};
 use crate::launch::settings_file::{NamedFiles, file_name};
 
 /// Commands that are run: a loop without an end ends here.
-const MOST_STEPS: usize = 20_000;
+const MOST_STEPS: usize = 50_000;
+
+/// Bytes of values and words that count as a command.
+const STEP_BYTES: usize = 256;
+
+/// Bytes of values that are copied, for a branch or a shell of its own, in the time of a command.
+const COPY_BYTES: usize = 4096;
+
+/// Bytes of a value; longer ones are not known.
+const LONGEST_VALUE: usize = 1 << 16;
 
 /// Functions, scripts and texts in each other.
 const DEEPEST: usize = 12;
@@ -115,13 +125,19 @@ pub(super) struct Shell<'a> {
     pub(super) outer: usize,
     /// Line of the outermost script, in a script that it runs.
     pub(super) place: Option<usize>,
-    steps: usize,
+    /// Where the script ended with a fault.
+    pub(super) failed: Option<usize>,
+    /// Whether faults do not end it.
+    pub(super) past_faults: bool,
+    pub(super) steps: usize,
+    /// Bytes of the values that were set.
+    live: usize,
 }
 
 impl<'a> Shell<'a> {
     pub(super) fn new(files: &'a NamedFiles, variables: &BTreeMap<String, String>) -> Shell<'a> {
         let given = |(name, value): (&String, &String)| {
-            (name.clone(), Variable { value: Value::One(Text::known(value.clone())), exported: false })
+            (name.clone(), Variable { value: Value::One(Text::known(value.clone())), exported: true })
         };
         Shell {
             files,
@@ -140,16 +156,35 @@ impl<'a> Shell<'a> {
             depth: 0,
             outer: 0,
             place: None,
+            failed: None,
+            past_faults: false,
             steps: 0,
+            live: 0,
         }
     }
 
     /// Runs a whole script, and functions with a server that it does not call.
     pub(super) fn script(&mut self, script: &List) -> Flow {
         let from = self.found.len();
+        let mut before = self.fork();
         let flow = self.list(script);
+        if self.steps > MOST_STEPS {
+            let note = format!("the script runs more than {MOST_STEPS} commands: its beginning is read");
+            let own = self.found[from..].iter_mut().filter(|one| one.serves());
+            own.for_each(|one| one.process.notes.push(note.clone()));
+        }
         if self.found[from..].iter().any(Found::serves) {
             return flow;
+        }
+        if let Some(line) = self.failed.filter(|_| flow == Flow::Exit) {
+            before.past_faults = true;
+            before.list(script);
+            if before.found.iter().any(Found::serves) {
+                let note = format!("line {line}: the script ends there as it is: what follows is read");
+                before.found.iter_mut().for_each(|one| one.process.notes.push(note.clone()));
+                self.adopt(before);
+                return Flow::Next;
+            }
         }
         let uncalled: Vec<(String, Rc<List>)> = self
             .functions
@@ -178,7 +213,14 @@ impl<'a> Shell<'a> {
 
     /// A shell in the same state that has found nothing yet.
     pub(super) fn fork(&self) -> Shell<'a> {
-        Shell { found: vec![], ..self.clone() }
+        let steps = self.steps + self.live / COPY_BYTES;
+        Shell { found: vec![], steps, ..self.clone() }
+    }
+
+    /// Counts the bytes that a value or a command takes.
+    pub(super) fn charge(&mut self, bytes: usize) {
+        self.live += bytes;
+        self.steps += bytes / STEP_BYTES;
     }
 
     /// Goes on from the state of a fork.
@@ -234,7 +276,7 @@ impl<'a> Shell<'a> {
         flow
     }
 
-    /// What runs where a program fails: it is read where it starts a server, and nothing before it does.
+    /// Runs the command for a program that fails: it is read where it starts a server, and nothing before it does.
     fn instead(&mut self, next: &Pipeline, from: usize) -> Flow {
         if self.found[from..].iter().any(Found::serves) {
             return Flow::Next;
@@ -242,6 +284,7 @@ impl<'a> Shell<'a> {
         let mut other = self.fork();
         let flow = other.pipeline(next);
         if !other.found.iter().any(Found::serves) {
+            self.steps = other.steps;
             return Flow::Next;
         }
         let note = format!("line {}: it runs where the command before it fails, and is read", next.line);
@@ -250,7 +293,7 @@ impl<'a> Shell<'a> {
         flow
     }
 
-    /// What runs where a condition that is not known holds, or does not.
+    /// Runs the command behind `&&` or `||` of a condition that is not known.
     fn perhaps(&mut self, (before, next): (&Pipeline, &Pipeline), usual: Option<bool>, and: bool) -> Flow {
         let taken = usual.map(|holds| holds == and);
         let mut other = self.fork();
@@ -411,10 +454,8 @@ impl<'a> Shell<'a> {
         let first: Vec<Vec<String>> =
             self.found[from..second].iter().map(|one| one.process.words.clone()).collect();
         let found = std::mem::take(&mut self.found);
-        let differs = found
-            .iter()
-            .enumerate()
-            .any(|(at, one)| later(at, one) && !first.contains(&one.process.words));
+        let differs =
+            found.iter().enumerate().any(|(at, one)| later(at, one) && !first.contains(&one.process.words));
         let kept = found.into_iter().enumerate().filter(|(at, one)| !later(*at, one));
         self.found = kept.map(|(_, one)| one).collect();
         if differs {
@@ -544,23 +585,25 @@ impl<'a> Shell<'a> {
         flow
     }
 
-    /// Runs a text in a shell of its own: exported variables and `own` are set there.
-    pub(super) fn inner(&mut self, text: &str, own: &[(String, String)], arguments: Option<Vec<Text>>, line: usize) {
+    /// Runs the script of a command in a shell of its own, in which exported variables and those of the command are set.
+    pub(super) fn inner(&mut self, text: &str, one: &Started, arguments: Option<Vec<Text>>, line: usize) {
         if self.outer >= DEEPEST {
             return;
         }
-        let exported = self.variables.iter().filter(|(_, variable)| variable.exported);
+        let passes = |name: &String| !one.clears && !one.unset.contains(name);
+        let exported = self.variables.iter().filter(|(name, variable)| variable.exported && passes(name));
         let mut inner = Shell {
             variables: exported.map(|(name, variable)| (name.clone(), variable.clone())).collect(),
             written: self.written.clone(),
             arguments,
             outer: self.outer + 1,
             steps: self.steps,
+            live: self.live,
             place: Some(self.place.unwrap_or(line)),
             doubts: self.doubts.clone(),
             ..Shell::new(self.files, &BTreeMap::new())
         };
-        for (name, value) in own {
+        for (name, value) in &one.environment {
             let value = Value::One(known_or_unset(value));
             inner.variables.insert(name.clone(), Variable { value, exported: true });
         }
@@ -606,6 +649,15 @@ impl<'a> Shell<'a> {
     }
 
     pub(super) fn assign(&mut self, name: &str, value: Value) {
+        let bytes = match &value {
+            Value::One(text) => text.bytes(),
+            Value::Many(all) => all.iter().map(|text| text.bytes() + 8).sum(),
+        };
+        self.charge(bytes + name.len());
+        let value = match bytes > LONGEST_VALUE {
+            true => Value::One(Text::of(Piece::Unknown(format!("${name}")))),
+            false => value,
+        };
         let exported = self.exports_all || self.variables.get(name).is_some_and(|variable| variable.exported);
         self.variables.insert(name.to_owned(), Variable { value, exported });
         let doubt = self.used.iter().find_map(|used| self.doubts.get(used)).cloned();
@@ -629,7 +681,7 @@ impl<'a> Shell<'a> {
 }
 
 /// The value of a variable in a child: a text that is no more than an unset variable stays one.
-fn known_or_unset(value: &str) -> Text {
+pub(super) fn known_or_unset(value: &str) -> Text {
     match value.strip_prefix('$').filter(|name| super::is_name(name)) {
         Some(_) => Text::of(Piece::Unset(value.to_owned())),
         None => Text::known(value),

@@ -1,5 +1,6 @@
 //! Laws of scripts.
 
+#[cfg(test)]
 use std::process::Command;
 
 use proptest::prelude::*;
@@ -68,6 +69,7 @@ fn every_command_of_a_list_is_read() {
         "[ -n \"$MISSING\" ] && exit 1\nvllm serve a/b",
         "if [ -z \"$MISSING\" ]; then echo no; exit 1; fi\nvllm serve a/b",
         "$ vllm serve a/b",
+        "export X=c/d; env -u X bash -c 'vllm serve ${X:-a/b}'",
     ] {
         assert_eq!(server(text), "vllm serve a/b", "{text}");
     }
@@ -76,12 +78,32 @@ fn every_command_of_a_list_is_read() {
 #[test]
 fn what_starts_a_command_is_no_part_of_it() {
     for before in [
-        "exec", "nohup", "sudo -u me", "time", "env -u B A=1", "command", "nice -n 5", "ionice -c 2 -n 0",
-        "numactl --cpunodebind=0 --membind 0", "taskset -c 0-7", "timeout -k 5 1h", "stdbuf -oL", "setsid",
-        "uv run --python 3.12 --with x", "poetry run", "conda run -n env --no-capture-output", "pipenv run",
-        "mpirun -n 1 --oversubscribe --allow-run-as-root -x A", "srun -N 2 --mpi=pmix --ntasks-per-node 8",
-        "trtllm-llmapi-launch", "A=1 nohup env B=2 nice", "docker exec -it name", "docker compose run --rm service",
-        "kubectl run x --image=i --", "mpirun --mca a b -np 2", "uvx",
+        "exec",
+        "nohup",
+        "sudo -u me",
+        "time",
+        "env -u B A=1",
+        "command",
+        "nice -n 5",
+        "ionice -c 2 -n 0",
+        "numactl --cpunodebind=0 --membind 0",
+        "taskset -c 0-7",
+        "timeout -k 5 1h",
+        "stdbuf -oL",
+        "setsid",
+        "uv run --python 3.12 --with x",
+        "poetry run",
+        "conda run -n env --no-capture-output",
+        "pipenv run",
+        "mpirun -n 1 --oversubscribe --allow-run-as-root -x A",
+        "srun -N 2 --mpi=pmix --ntasks-per-node 8",
+        "trtllm-llmapi-launch",
+        "A=1 nohup env B=2 nice",
+        "docker exec -it name",
+        "docker compose run --rm service",
+        "kubectl run x --image=i --",
+        "mpirun --mca a b -np 2",
+        "uvx",
     ] {
         let text = format!("{before} trtllm-serve a/b --tp_size=8");
         assert_eq!(server(&text), "trtllm-serve a/b --tp_size=8", "{text}");
@@ -134,7 +156,12 @@ fn variables_expand_as_in_a_shell() {
 #[test]
 fn given_variables_beat_defaults_and_not_assignments() {
     let given = BTreeMap::from([("A".to_owned(), "given".to_owned())]);
-    let found = commands("A=${A:-d}; B=x; vllm serve $A ${A:-e} $B; A=own; vllm serve $A", &NamedFiles::new(), &given).0;
+    let found = commands(
+        "A=${A:-d}; B=x; vllm serve $A ${A:-e} $B; A=own; vllm serve $A",
+        &NamedFiles::new(),
+        &given,
+    )
+    .0;
     assert_eq!(found[0].words.join(" "), "vllm serve given given x");
     assert_eq!(found[1].words.join(" "), "vllm serve own");
     let given = BTreeMap::from([("ISL".to_owned(), "8192".to_owned())]);
@@ -146,8 +173,16 @@ fn given_variables_beat_defaults_and_not_assignments() {
 #[test]
 fn a_known_condition_chooses_and_one_that_is_not_known_is_stated() {
     for condition in [
-        "[ $A = x ]", "[[ $A == x* ]]", "[ -n \"$A\" ]", "! [ -z \"$A\" ]", "((B > 2))", "[[ $B -ge 3 && $A != y ]]",
-        "[ $B -eq 3 -a 1 = 1 ]", "[[ ( -z $A || $B -lt 4 ) ]]", "true", "[ $A = x ] && [ $B = 3 ]",
+        "[ $A = x ]",
+        "[[ $A == x* ]]",
+        "[ -n \"$A\" ]",
+        "! [ -z \"$A\" ]",
+        "((B > 2))",
+        "[[ $B -ge 3 && $A != y ]]",
+        "[ $B -eq 3 -a 1 = 1 ]",
+        "[[ ( -z $A || $B -lt 4 ) ]]",
+        "true",
+        "[ $A = x ] && [ $B = 3 ]",
     ] {
         let text = format!("A=x B=3\nif {condition}; then vllm serve yes; else vllm serve no; fi");
         assert_eq!(server(&text), "vllm serve yes", "{text}");
@@ -176,6 +211,34 @@ fn a_known_condition_chooses_and_one_that_is_not_known_is_stated() {
     assert_eq!(words(text).len(), 2);
 }
 
+/// Scripts that grow or go on without an end are read in a moment.
+#[test]
+fn no_script_runs_away() {
+    let long = format!("X={}\n{}", "x".repeat(60_000), "Y=\"$X$X\" | a | b\n".repeat(4_000));
+    let nested = "if x; then A=1; ".repeat(30) + &"fi; ".repeat(30);
+    let deep = "for a in {1..256}; do ".repeat(8) + "X=$X$a; if x; then Y=$X; fi; " + &"done; ".repeat(8);
+    for text in [
+        "X=xx; while true; do X=$X$X; done",
+        "A=(a b); for i in {1..200}; do A+=(\"${A[@]}\"); done; vllm serve ${A[@]}",
+        "f() { f; f; }; f",
+        "while true; do echo x >> f; done",
+        "eval 'eval \"$0\"'; X='eval \"$X\"'; eval \"$X\"",
+        "while [ \"$Q\" ]; do a | b | c; done",
+        "cat > a.sh <<E\n./a.sh; ./a.sh\nE\n./a.sh",
+        &long,
+        &nested,
+        &deep,
+        &"$(".repeat(5_000),
+        &"\"${a:-".repeat(5_000),
+        &"((".repeat(5_000),
+        &"( ".repeat(5_000),
+    ] {
+        let begin = std::time::Instant::now();
+        read(text);
+        assert!(begin.elapsed().as_secs() < 20, "{}", &text[..60.min(text.len())]);
+    }
+}
+
 #[test]
 fn a_file_that_a_script_writes_is_there() {
     let text = "F=extra.yml\nD=true\ncat > $F << EOF\na: $D\nEOF\ncat << EOF >> $F\nb: 1\nEOF\ntrtllm-serve m --config $F";
@@ -186,13 +249,47 @@ fn a_file_that_a_script_writes_is_there() {
 
 /// Parts of scripts that both this reader and a shell run.
 fn statement() -> impl Strategy<Value = String> {
-    let plain = prop::sample::select(vec!["a", "b c", "-x", "", "'q r'", "\"$A\"", "$A", "${B:-d}", "\"${L[@]}\"",
-        "${L[*]}", "$((N + 1))", "${A%c}", "${#A}", "\"x$A y\"", "${C:+s}", "a\\ b", "${L[0]}", "$N", "{1..3}",
-        "$(seq 2)", "${A/b/z}", "'a'\"b\"", "\"$*\"", "\"$@\"", "$#", "${N:-0}"]);
+    let plain = prop::sample::select(vec![
+        "a",
+        "b c",
+        "-x",
+        "",
+        "'q r'",
+        "\"$A\"",
+        "$A",
+        "${B:-d}",
+        "\"${L[@]}\"",
+        "${L[*]}",
+        "$((N + 1))",
+        "${A%c}",
+        "${#A}",
+        "\"x$A y\"",
+        "${C:+s}",
+        "a\\ b",
+        "${L[0]}",
+        "$N",
+        "{1..3}",
+        "$(seq 2)",
+        "${A/b/z}",
+        "'a'\"b\"",
+        "\"$*\"",
+        "\"$@\"",
+        "$#",
+        "${N:-0}",
+    ]);
     let words = prop::collection::vec(plain, 0..4).prop_map(|words| words.join(" "));
     let name = prop::sample::select(vec!["A", "B", "C"]);
-    let condition = prop::sample::select(vec!["[ \"$A\" = 'b c' ]", "[[ $N -gt 1 ]]", "[ -z \"$B\" ]", "((N < 3))", "true",
-        "false", "[[ $A == b* && -n $C ]]", "! [ \"$N\" -eq 2 ]", "[[ -z $A || $N -le 2 ]]"]);
+    let condition = prop::sample::select(vec![
+        "[ \"$A\" = 'b c' ]",
+        "[[ $N -gt 1 ]]",
+        "[ -z \"$B\" ]",
+        "((N < 3))",
+        "true",
+        "false",
+        "[[ $A == b* && -n $C ]]",
+        "! [ \"$N\" -eq 2 ]",
+        "[[ -z $A || $N -le 2 ]]",
+    ]);
     let leaf = prop_oneof![
         words.clone().prop_map(|words| format!("rec {words}")),
         (name.clone(), prop::sample::select(vec!["'b c'", "\"$B\"", "", "${A}x", "$N", "bc"]))
@@ -208,8 +305,10 @@ fn statement() -> impl Strategy<Value = String> {
         prop_oneof![
             (condition.clone(), body.clone(), body.clone())
                 .prop_map(|(condition, yes, no)| format!("if {condition}; then\n{yes}\nelse\n{no}\nfi")),
-            (condition.clone(), body.clone()).prop_map(|(condition, body)| format!("{condition} && {{ {body}\n}}")),
-            (condition.clone(), body.clone()).prop_map(|(condition, body)| format!("{condition} || {{ {body}\n}}")),
+            (condition.clone(), body.clone())
+                .prop_map(|(condition, body)| format!("{condition} && {{ {body}\n}}")),
+            (condition.clone(), body.clone())
+                .prop_map(|(condition, body)| format!("{condition} || {{ {body}\n}}")),
             body.clone().prop_map(|body| format!("for x in 1 \"$A\" c; do\nrec $x\n{body}\ndone")),
             body.clone().prop_map(|body| format!("f() {{\nlocal A=in\n{body}\n}}\nf 'p q' r")),
             body.clone().prop_map(|body| format!("(\n{body}\n)")),

@@ -55,6 +55,13 @@ impl Text {
         self.0.iter().map(part).collect()
     }
 
+    pub(super) fn bytes(&self) -> usize {
+        let part = |piece: &Piece| match piece {
+            Piece::Known(text) | Piece::Unset(text) | Piece::Unknown(text) => text.len(),
+        };
+        self.0.iter().map(part).sum()
+    }
+
     /// The text, where all of it is known.
     pub(super) fn value(&self) -> Option<String> {
         let mut all = String::new();
@@ -73,7 +80,10 @@ impl Text {
     /// The text with variables that nothing sets as empty.
     pub(super) fn without_unset(self) -> Text {
         let mut all = Text::default();
-        self.0.into_iter().filter(|piece| !matches!(piece, Piece::Unset(_))).for_each(|piece| all.push(piece));
+        self.0
+            .into_iter()
+            .filter(|piece| !matches!(piece, Piece::Unset(_)))
+            .for_each(|piece| all.push(piece));
         all
     }
 

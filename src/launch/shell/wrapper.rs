@@ -58,39 +58,201 @@ const fn running(
 
 /// Options of `docker run` whose value is the next word, as its reference lists them.
 const CONTAINER_OPTIONS: &[&str] = &[
-    "-e", "--env", "--env-file", "-v", "--volume", "--mount", "-p", "--publish", "--name", "--gpus", "--shm-size",
-    "--ipc", "--network", "--net", "-w", "--workdir", "-u", "--user", "--entrypoint", "--device", "--group-add",
-    "--cap-add", "--cap-drop", "--security-opt", "--ulimit", "-m", "--memory", "--memory-swap", "--cpus",
-    "--cpuset-cpus", "--cpuset-mems", "-c", "--cpu-shares", "--cpu-quota", "--cpu-period", "--restart", "--runtime",
-    "-h", "--hostname", "-l", "--label", "--label-file", "--log-driver", "--log-opt", "--pid", "--platform", "--pull",
-    "--tmpfs", "--add-host", "--dns", "--expose", "--userns", "--uts", "--cgroupns", "--cgroup-parent", "--cidfile",
-    "--health-cmd", "--health-interval", "--health-retries", "--health-timeout", "--health-start-period", "--link",
-    "--mac-address", "--ip", "--network-alias", "--oom-score-adj", "--pids-limit", "--stop-signal", "--stop-timeout",
-    "--storage-opt", "--sysctl", "--volume-driver", "--volumes-from", "--device-cgroup-rule", "--annotation", "-a",
-    "--attach", "--blkio-weight", "--kernel-memory", "--memory-reservation", "--memory-swappiness", "--isolation",
-    "--hooks-dir", "--secret", "--arch", "--os", "--pod", "--authfile", "--creds",
+    "-e",
+    "--env",
+    "--env-file",
+    "-v",
+    "--volume",
+    "--mount",
+    "-p",
+    "--publish",
+    "--name",
+    "--gpus",
+    "--shm-size",
+    "--ipc",
+    "--network",
+    "--net",
+    "-w",
+    "--workdir",
+    "-u",
+    "--user",
+    "--entrypoint",
+    "--device",
+    "--group-add",
+    "--cap-add",
+    "--cap-drop",
+    "--security-opt",
+    "--ulimit",
+    "-m",
+    "--memory",
+    "--memory-swap",
+    "--cpus",
+    "--cpuset-cpus",
+    "--cpuset-mems",
+    "-c",
+    "--cpu-shares",
+    "--cpu-quota",
+    "--cpu-period",
+    "--restart",
+    "--runtime",
+    "-h",
+    "--hostname",
+    "-l",
+    "--label",
+    "--label-file",
+    "--log-driver",
+    "--log-opt",
+    "--pid",
+    "--platform",
+    "--pull",
+    "--tmpfs",
+    "--add-host",
+    "--dns",
+    "--expose",
+    "--userns",
+    "--uts",
+    "--cgroupns",
+    "--cgroup-parent",
+    "--cidfile",
+    "--health-cmd",
+    "--health-interval",
+    "--health-retries",
+    "--health-timeout",
+    "--health-start-period",
+    "--link",
+    "--mac-address",
+    "--ip",
+    "--network-alias",
+    "--oom-score-adj",
+    "--pids-limit",
+    "--stop-signal",
+    "--stop-timeout",
+    "--storage-opt",
+    "--sysctl",
+    "--volume-driver",
+    "--volumes-from",
+    "--device-cgroup-rule",
+    "--annotation",
+    "-a",
+    "--attach",
+    "--blkio-weight",
+    "--kernel-memory",
+    "--memory-reservation",
+    "--memory-swappiness",
+    "--isolation",
+    "--hooks-dir",
+    "--secret",
+    "--arch",
+    "--os",
+    "--pod",
+    "--authfile",
+    "--creds",
 ];
 
 /// Options of `mpirun` with one value; `--mca` has two.
 const MPI_OPTIONS: &[&str] = &[
-    "-n", "-np", "--n", "--np", "-c", "-N", "-npernode", "--npernode", "-ppn", "-H", "-host", "--host", "-hostfile",
-    "--hostfile", "-machinefile", "--machinefile", "-x", "-map-by", "--map-by", "-bind-to", "--bind-to", "-rank-by",
-    "--rank-by", "-wdir", "--wdir", "-wd", "--output-filename", "--prefix", "--timeout", "--report-pid", "--tag-output-to",
+    "-n",
+    "-np",
+    "--n",
+    "--np",
+    "-c",
+    "-N",
+    "-npernode",
+    "--npernode",
+    "-ppn",
+    "-H",
+    "-host",
+    "--host",
+    "-hostfile",
+    "--hostfile",
+    "-machinefile",
+    "--machinefile",
+    "-x",
+    "-map-by",
+    "--map-by",
+    "-bind-to",
+    "--bind-to",
+    "-rank-by",
+    "--rank-by",
+    "-wdir",
+    "--wdir",
+    "-wd",
+    "--output-filename",
+    "--prefix",
+    "--timeout",
+    "--report-pid",
+    "--tag-output-to",
 ];
 
 const SLURM_OPTIONS: &[&str] = &[
-    "-N", "--nodes", "-n", "--ntasks", "--ntasks-per-node", "-c", "--cpus-per-task", "-p", "--partition", "-A",
-    "--account", "-t", "--time", "-J", "--job-name", "-w", "--nodelist", "-x", "--exclude", "-o", "--output", "-e",
-    "--error", "-i", "--input", "-G", "--gpus", "--gpus-per-node", "--gpus-per-task", "--gres", "--mem", "--mpi",
-    "--container-image", "--container-mounts", "--container-name", "--container-workdir", "--container-env",
-    "--container-save", "--export", "-D", "--chdir", "--het-group", "--jobid", "-q", "--qos", "-r", "--relative",
-    "--cpu-bind", "--mem-bind", "--gpu-bind", "--distribution", "-m", "--reservation", "--constraint", "-C",
-    "--kill-on-bad-exit", "--wait",
+    "-N",
+    "--nodes",
+    "-n",
+    "--ntasks",
+    "--ntasks-per-node",
+    "-c",
+    "--cpus-per-task",
+    "-p",
+    "--partition",
+    "-A",
+    "--account",
+    "-t",
+    "--time",
+    "-J",
+    "--job-name",
+    "-w",
+    "--nodelist",
+    "-x",
+    "--exclude",
+    "-o",
+    "--output",
+    "-e",
+    "--error",
+    "-i",
+    "--input",
+    "-G",
+    "--gpus",
+    "--gpus-per-node",
+    "--gpus-per-task",
+    "--gres",
+    "--mem",
+    "--mpi",
+    "--container-image",
+    "--container-mounts",
+    "--container-name",
+    "--container-workdir",
+    "--container-env",
+    "--container-save",
+    "--export",
+    "-D",
+    "--chdir",
+    "--het-group",
+    "--jobid",
+    "-q",
+    "--qos",
+    "-r",
+    "--relative",
+    "--cpu-bind",
+    "--mem-bind",
+    "--gpu-bind",
+    "--distribution",
+    "-m",
+    "--reservation",
+    "--constraint",
+    "-C",
+    "--kill-on-bad-exit",
+    "--wait",
 ];
 
 const WRAPPERS: [Wrapper; 30] = [
-    plain(&["exec", "nohup", "builtin", "setsid", "unbuffer", "trtllm-llmapi-launch", "tini", "dumb-init"], &[]),
-    plain(&["sudo", "doas"], &["-u", "--user", "-g", "--group", "-h", "--host", "-p", "-C", "-r", "-t", "-U", "-D"]),
+    plain(
+        &["exec", "nohup", "builtin", "setsid", "unbuffer", "trtllm-llmapi-launch", "tini", "dumb-init"],
+        &[],
+    ),
+    plain(
+        &["sudo", "doas"],
+        &["-u", "--user", "-g", "--group", "-h", "--host", "-p", "-C", "-r", "-t", "-U", "-D"],
+    ),
     plain(&["time"], &["-f", "--format", "-o", "--output"]),
     plain(&["env"], &["-u", "--unset", "-C", "--chdir"]),
     plain(&["command"], &[]),
@@ -99,8 +261,20 @@ const WRAPPERS: [Wrapper; 30] = [
     plain(
         &["numactl"],
         &[
-            "-N", "--cpunodebind", "-m", "--membind", "-i", "--interleave", "-C", "--physcpubind", "-p",
-            "--preferred", "-P", "--preferred-many", "-w", "--weighted-interleave",
+            "-N",
+            "--cpunodebind",
+            "-m",
+            "--membind",
+            "-i",
+            "--interleave",
+            "-C",
+            "--physcpubind",
+            "-p",
+            "--preferred",
+            "-P",
+            "--preferred-many",
+            "-w",
+            "--weighted-interleave",
         ],
     ),
     after(&["taskset"], &[]),
@@ -111,19 +285,47 @@ const WRAPPERS: [Wrapper; 30] = [
         &["uv"],
         &["run"],
         &[
-            "--with", "-w", "--with-requirements", "--with-editable", "--python", "-p", "--project", "--directory",
-            "--extra", "--group", "--no-group", "--only-group", "--index", "--index-url", "-i", "--default-index",
-            "--extra-index-url", "--env-file", "--package", "--cache-dir", "--config-file", "--prerelease",
-            "--index-strategy", "--torch-backend",
+            "--with",
+            "-w",
+            "--with-requirements",
+            "--with-editable",
+            "--python",
+            "-p",
+            "--project",
+            "--directory",
+            "--extra",
+            "--group",
+            "--no-group",
+            "--only-group",
+            "--index",
+            "--index-url",
+            "-i",
+            "--default-index",
+            "--extra-index-url",
+            "--env-file",
+            "--package",
+            "--cache-dir",
+            "--config-file",
+            "--prerelease",
+            "--index-strategy",
+            "--torch-backend",
         ],
     ),
     plain(&["uvx", "pipx"], &["--with", "--from", "--python", "-p", "--spec", "--index", "--torch-backend"]),
-    running(&["poetry", "pipenv", "pdm", "hatch", "rye"], &["run"], &["-C", "--directory", "-P", "--project"]),
+    running(
+        &["poetry", "pipenv", "pdm", "hatch", "rye"],
+        &["run"],
+        &["-C", "--directory", "-P", "--project"],
+    ),
     running(&["conda", "mamba", "micromamba"], &["run"], &["-n", "--name", "-p", "--prefix", "--cwd"]),
     running(&["pixi"], &["run"], &["-e", "--environment", "--manifest-path"]),
     plain(&["mpirun", "mpiexec", "orterun", "prterun"], MPI_OPTIONS),
     plain(&["srun"], SLURM_OPTIONS),
-    running(&["nsys"], &["profile"], &["-o", "--output", "-t", "--trace", "-s", "--sample", "-c", "-w", "-f", "-x"]),
+    running(
+        &["nsys"],
+        &["profile"],
+        &["-o", "--output", "-t", "--trace", "-s", "--sample", "-c", "-w", "-f", "-x"],
+    ),
     Wrapper {
         names: &["docker", "podman", "nerdctl"],
         runs: &["run"],
@@ -142,8 +344,21 @@ const WRAPPERS: [Wrapper; 30] = [
         names: &["docker", "podman"],
         runs: &["compose run", "compose exec"],
         valued: &[
-            "-e", "--env", "--name", "-u", "--user", "-v", "--volume", "-w", "--workdir", "--entrypoint", "-p",
-            "--publish", "-l", "--label", "--index",
+            "-e",
+            "--env",
+            "--name",
+            "-u",
+            "--user",
+            "-v",
+            "--volume",
+            "-w",
+            "--workdir",
+            "--entrypoint",
+            "-p",
+            "--publish",
+            "-l",
+            "--label",
+            "--index",
         ],
         positional: 1,
         kind: Kind::Plain,
@@ -151,15 +366,44 @@ const WRAPPERS: [Wrapper; 30] = [
     Wrapper {
         names: &["docker-compose"],
         runs: &["run", "exec"],
-        valued: &["-e", "--env", "--name", "-u", "--user", "-v", "--volume", "-w", "--workdir", "--entrypoint"],
+        valued: &[
+            "-e",
+            "--env",
+            "--name",
+            "-u",
+            "--user",
+            "-v",
+            "--volume",
+            "-w",
+            "--workdir",
+            "--entrypoint",
+        ],
         positional: 1,
         kind: Kind::Plain,
     },
-    Wrapper { names: &["kubectl", "oc"], runs: &["run", "exec"], valued: &[], positional: 0, kind: Kind::Dashes },
+    Wrapper {
+        names: &["kubectl", "oc"],
+        runs: &["run", "exec"],
+        valued: &[],
+        positional: 0,
+        kind: Kind::Dashes,
+    },
     Wrapper {
         names: &["apptainer", "singularity"],
         runs: &["exec", "run"],
-        valued: &["-B", "--bind", "--env", "--env-file", "-W", "--workdir", "--pwd", "-H", "--home", "-S", "--scratch"],
+        valued: &[
+            "-B",
+            "--bind",
+            "--env",
+            "--env-file",
+            "-W",
+            "--workdir",
+            "--pwd",
+            "-H",
+            "--home",
+            "-S",
+            "--scratch",
+        ],
         positional: 0,
         kind: Kind::Image,
     },
@@ -193,13 +437,18 @@ pub(super) fn started(words: Vec<String>, exported: &dyn Fn(&str) -> Option<Stri
         }
     }
     interpreter(&mut one.words);
+    // A build of its own, e.g. `llama-server-cuda` or `llama-server.exe`.
+    if let Some(first) = one.words.first_mut().filter(|first| file_name(first).starts_with("llama-server")) {
+        *first = "llama-server".to_owned();
+    }
     one
 }
 
 /// Removes one wrapper.
 fn unwrap(one: &mut Started, exported: &dyn Fn(&str) -> Option<String>) -> bool {
     let Some(first) = one.words.first().map(|word| file_name(word).to_owned()) else { return false };
-    let Some((wrapper, begin)) = WRAPPERS.iter().find_map(|wrapper| Some((wrapper, begins(wrapper, &first, one)?)))
+    let Some((wrapper, begin)) =
+        WRAPPERS.iter().find_map(|wrapper| Some((wrapper, begins(wrapper, &first, one)?)))
     else {
         return false;
     };
@@ -266,7 +515,7 @@ fn begins(wrapper: &Wrapper, first: &str, one: &Started) -> Option<usize> {
     wrapper.runs.iter().find(runs).map(|run| 1 + run.split(' ').count())
 }
 
-/// What an option of a wrapper says about its command.
+/// Sets in the command the values that an option of its wrapper states.
 fn option(
     one: &mut Started,
     wrapper: &str,
@@ -280,9 +529,10 @@ fn option(
         ("env", flag) if flag.starts_with("-u") => one.unset.push(flag[2..].to_owned()),
         ("srun", "--container-image") => one.image = value.map(|image| image.replace('#', "/")),
         ("docker" | "podman" | "nerdctl", "--gpus") => one.devices = value.and_then(|value| devices(&value)),
-        ("docker" | "podman" | "nerdctl" | "docker-compose" | "mpirun" | "mpiexec" | "orterun" | "prterun", flag)
-            if ENVIRONMENT_OPTIONS.contains(&flag) =>
-        {
+        (
+            "docker" | "podman" | "nerdctl" | "docker-compose" | "mpirun" | "mpiexec" | "orterun" | "prterun",
+            flag,
+        ) if ENVIRONMENT_OPTIONS.contains(&flag) => {
             let Some(value) = value else { return };
             match value.split_once('=') {
                 Some((name, value)) => one.environment.push((name.to_owned(), value.to_owned())),
@@ -318,10 +568,18 @@ fn enter(one: &mut Started, image: &str, entry: Option<String>) {
 
 /// Options of an interpreter before its module or script.
 fn interpreter(words: &mut Vec<String>) {
+    // An interpreter in a variable, e.g. `$PYTHON -m vllm.entrypoints.openai.api_server`.
+    if words.first().is_some_and(|word| word.starts_with('$'))
+        && words.get(1).is_some_and(|word| word == "-m")
+    {
+        words[0] = "python3".to_owned();
+    }
     if !words.first().is_some_and(|word| file_name(word).starts_with("python")) {
         return;
     }
-    while let Some(word) = words.get(1).filter(|word| word.starts_with('-') && !["-m", "-c"].contains(&word.as_str())) {
+    while let Some(word) =
+        words.get(1).filter(|word| word.starts_with('-') && !["-m", "-c"].contains(&word.as_str()))
+    {
         let values = usize::from(["-X", "-W"].contains(&word.as_str()));
         let end = (2 + values).min(words.len());
         words.drain(1..end);

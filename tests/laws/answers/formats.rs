@@ -1,5 +1,7 @@
 //! The launch loads the weights in the format that was priced, or there is none; the quality of formats is one order.
 
+use std::collections::BTreeMap;
+
 use std::cmp::Ordering;
 
 use fastrand::Rng;
@@ -26,7 +28,9 @@ const HARDWARE: [&str; 4] = ["8xb200-sxm", "8xh200", "8xmi355x", "8xa100"];
 /// The weight format that a command loads: that of the checkpoint that it names, or the one that it converts to.
 fn loaded(catalog: &Catalog, command: &str, hardware: &str) -> String {
     let known = catalog.launches().unwrap();
-    let read = read_launch(&known, &commands(command, &NamedFiles::new()), &NamedFiles::new()).unwrap();
+    let read =
+        read_launch(&known, &commands(command, &NamedFiles::new(), &BTreeMap::new()).0, &NamedFiles::new())
+            .unwrap();
     let read = read.scenario(Scenario::default(), None, None).unwrap();
     let model = catalog.model(read.model.as_deref().unwrap()).unwrap();
     if let (Some(made), true) = (&read.weight_format, model.config.quantization.is_none()) {
