@@ -13,6 +13,7 @@ pub mod manifest;
 pub mod placed;
 pub mod read;
 pub mod router;
+mod scope;
 pub mod settings;
 pub mod settings_file;
 pub mod shell;

@@ -91,6 +91,12 @@ fn without_dynamo(launch: &Launch, process: &Process, words: &[String]) -> (Vec<
     if let Some(at) = named("positional").and_then(|flag| own.iter().position(|word| word == flag)) {
         own.remove(at);
     }
+    for (flag, words) in dynamo.flags.iter().filter(|(flag, words)| flag.starts_with('-') && !words.is_empty()) {
+        let words: Vec<&str> = words.split(' ').collect();
+        if let Some(at) = own.windows(words.len()).position(|some| some == words) {
+            own.splice(at..at + words.len(), [flag.clone()]);
+        }
+    }
     (own, role)
 }
 
@@ -155,6 +161,13 @@ impl ReadLaunch<'_> {
         &self.processes[0].read.settings
     }
 
+    /// The settings of the first process that generates: a prefill worker holds as many requests as it sends.
+    fn answering(&self) -> &Settings {
+        let prefills = |one: &&ReadProcess| one.read.settings.word(Setting::Role) == Some("prefill");
+        let other = self.processes.iter().find(|one| !prefills(one));
+        &other.unwrap_or(&self.processes[0]).read.settings
+    }
+
     pub fn leftovers(&self) -> impl Iterator<Item = (&str, &Leftover)> {
         self.processes
             .iter()
@@ -177,7 +190,7 @@ impl ReadLaunch<'_> {
             weight_format: word(Setting::WeightFormat),
             kv_format: word(Setting::KvFormat),
             max_num_batched_tokens: settings.count(Setting::TokenBudget),
-            max_num_seqs: settings.count(Setting::MaxSequences),
+            max_num_seqs: self.answering().count(Setting::MaxSequences),
             max_model_len: self.longest_request(&given),
             set: self.model_overrides()?,
             gpu_memory_utilization: real(Setting::MemoryShare),
@@ -222,13 +235,22 @@ impl ReadLaunch<'_> {
         has && self.first().word(Setting::GpuLayers).is_none_or(|layers| layers == "auto")
     }
 
+    /// The degrees with the stages that the runtime divides `layers` into by itself, where no option sets them.
+    fn staged(&self, degrees: Degrees, layers: Option<u64>) -> Degrees {
+        let usual = || {
+            let usual = self.known.0.stages.as_ref()?.rule.layers(layers?, degrees.pp?)?;
+            Some(usual.into_iter().map(|layers| layers as u32).collect())
+        };
+        Degrees { stages: degrees.stages.clone().or_else(usual), ..degrees }
+    }
+
     /// The plan of the commands; `layers` are those of the model.
     fn deployment(&self, layers: Option<u64>) -> Result<Deployment, Error> {
         let mut pools: Vec<ReadPool> = Vec::new();
         for one in &self.processes {
             let settings = &one.read.settings;
             let role = settings.word(Setting::Role).unwrap_or("aggregated").to_owned();
-            let degrees = degrees(settings);
+            let degrees = self.staged(degrees(settings), layers);
             let replicas = one.process.replicas.unwrap_or(1);
             match pools.iter_mut().find(|pool| pool.role == role) {
                 Some(pool) if pool.degrees == degrees => pool.replicas += replicas,
@@ -282,7 +304,9 @@ fn degrees(settings: &Settings) -> Degrees {
         (None, Some(ranks)) if settings.is_on(Setting::AttentionDp) => Some(ranks),
         (None, _) => None,
     };
+    let in_stage = count(Setting::StageRanks).map(|ranks| ranks / count(Setting::Cp).unwrap_or(1));
     let tp = count(Setting::Tp)
+        .or(in_stage.map(|ranks| ranks / dp.unwrap_or(1)))
         .or(ranks.map(|ranks| ranks / dp.unwrap_or(1)))
         .or((tensor && shares.len() > 1).then_some(shares.len() as u64))
         .filter(|tp| *tp > 1);

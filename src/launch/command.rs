@@ -3,8 +3,9 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::scope::stated;
 use super::settings::{SettingValue, Settings, Variable};
-use crate::spec::launch::{GroupStarter, Launch, LaunchOption, OptionPlace};
+use crate::spec::launch::{DefaultStages, GroupStarter, Launch, LaunchOption, OptionPlace};
 use crate::spec::option_table::OptionTable;
 use crate::spec::setting::Setting;
 use crate::spec::writer::{ShellPart, WrittenText};
@@ -115,7 +116,9 @@ fn typed(value: &SettingValue, word: &Word) -> Value {
 fn instead(setting: Setting) -> &'static [Setting] {
     match setting {
         // Devices that share a model by a split have no degree.
-        Setting::Tp | Setting::Ranks => &[Setting::Tp, Setting::Ranks, Setting::TensorSplit],
+        Setting::Tp | Setting::Ranks | Setting::StageRanks => {
+            &[Setting::Tp, Setting::Ranks, Setting::StageRanks, Setting::TensorSplit]
+        }
         Setting::Pp => &[Setting::Pp, Setting::TensorSplit],
         Setting::Dp | Setting::AttentionDp => &[Setting::Dp, Setting::AttentionDp],
         Setting::Ep | Setting::ExpertParallel => &[Setting::Ep, Setting::ExpertParallel],
@@ -138,22 +141,42 @@ fn started(starter: &GroupStarter) -> Vec<Word> {
     [texts(&starter.program), vec![file], texts(&starter.before_command)].concat()
 }
 
+/// Whether the runtime does so without an option: stages as it divides layers by itself.
+fn is_usual(launch: &Launch, setting: Setting, value: &SettingValue) -> bool {
+    let SettingValue::Counts(layers) = value else { return false };
+    let usual = |rule: &DefaultStages| {
+        rule.rule.layers(layers.iter().sum(), layers.len() as u64).as_ref() == Some(layers)
+    };
+    setting == Setting::StageLayers && launch.stages.as_ref().is_some_and(usual)
+}
+
+/// Settings of a plan for which the runtime has no option, in words.
+fn missing(launch: &Launch, settings: &Settings) -> Vec<String> {
+    let has = |known: Setting| launch.settings.iter().any(|option| option.setting == known);
+    let lacks = |(setting, value): &&(Setting, SettingValue)| {
+        let other = instead(*setting).iter().any(|other| has(*other));
+        setting.is_plan() && !has(*setting) && !other && !is_usual(launch, *setting, value)
+    };
+    let words = |(setting, value): &(Setting, SettingValue)| {
+        let nearest = match setting {
+            Setting::StageLayers => "its nearest is even stages",
+            _ => "it has no option for it",
+        };
+        format!("{} {value}: {nearest}", setting.words())
+    };
+    settings.iter().filter(lacks).map(words).collect()
+}
+
 /// The command of a process with `settings`. Defaults of the runtime are written out: they change between versions.
 pub fn command(launch: &Launch, table: &OptionTable, settings: &Settings) -> LaunchCommand {
     let mut command = LaunchCommand { program: table.program.clone(), ..LaunchCommand::default() };
-    let has = |known: Setting| launch.settings.iter().any(|option| option.setting == known);
-    for (setting, value) in settings.iter().filter(|(setting, _)| setting.is_plan()) {
-        if !has(*setting) && !instead(*setting).iter().any(|other| has(*other)) {
-            let nearest = match setting {
-                Setting::StageLayers => "its nearest is even stages",
-                _ => "it has no option for it",
-            };
-            command.missing.push(format!("{} {value}: {nearest}", setting.words()));
-        }
-    }
+    let usual = |(setting, value): &(Setting, &SettingValue)| is_usual(launch, *setting, value);
+    command.missing = missing(launch, settings);
     let mut objects: Vec<(String, Map<String, Value>, String)> = Vec::new();
     for option in launch.settings.iter().filter(|option| !option.read_only) {
-        let Some(value) = settings.get(option.setting) else { continue };
+        let found = settings.get(option.setting).map(|value| (option.setting, value));
+        let Some((_, value)) = found.filter(|found| !usual(found)) else { continue };
+        let value = &stated(option, value, settings);
         let Some(word) = spelled(option, value) else {
             let known: Vec<&str> = option.values.keys().map(String::as_str).collect();
             let nearest = format!("its options know {}", known.join(", "));

@@ -190,7 +190,10 @@ fn dynamo_workers(deployed: &Deployed, workers: &[WorkerText]) -> Vec<CommandTex
             match dynamo.flags.get(&key) {
                 Some(named) if named.is_empty() => return false,
                 Some(named) if key == "positional" => option.words.insert(0, Word::Text(named.clone())),
-                Some(named) => option.words[0] = Word::Text(named.clone()),
+                Some(named) => {
+                    let words = named.split(' ').map(|word| Word::Text(word.to_owned()));
+                    option.words.splice(..1, words);
+                }
                 None => {}
             }
             true

@@ -74,7 +74,7 @@ impl Placed {
     }
 
     /// The settings of the process that answers requests.
-    fn settings(&self, launch: &Launch, model: &LaunchModel) -> Settings {
+    fn settings(&self, model: &LaunchModel) -> Settings {
         use SettingValue::{Count, Counts, Real, Word};
         let mut settings = Settings::default();
         settings.formats(&self.weights, &self.kv, model);
@@ -84,10 +84,7 @@ impl Placed {
         settings.degree(Setting::Pp, pp);
         if pp > 1 {
             settings.set(Setting::Pipeline, SettingValue::On(true));
-            // A runtime that is not given the layers divides them evenly, or by memory where a request places them.
-            if launch.request.is_some() || layers.iter().any(|count| *count != layers[0]) {
-                settings.set(Setting::StageLayers, Counts(layers.clone()));
-            }
+            settings.set(Setting::StageLayers, Counts(layers.clone()));
             settings.set(Setting::TensorSplit, Counts(layers));
         } else if tp > 1 {
             settings.set(Setting::TensorSplit, Counts(vec![1; tp as usize]));
@@ -155,7 +152,7 @@ impl<'a> Deployed<'a> {
     pub fn placed(runtime: PlacingRuntime<'a>, placed: &Placed, model: &LaunchModel) -> Deployed<'a> {
         let (launch, table) = runtime.own;
         let hosts = placed.hosts();
-        let settings = placed.settings(launch, model);
+        let settings = placed.settings(model);
         let mut server = process("server".to_owned(), WorkerProgram::Server, placed.names(), settings);
         let mut devices_per_host = placed.devices();
         let (mut workers, mut remote) = (Vec::new(), None);

@@ -155,6 +155,7 @@ pub(super) fn launch_model(
         made_at_start: !file && choice.made_at_start(config, runtime),
         refused,
         overrides: None,
+        has_code: model.has_code,
         states_kv: config.quantization.as_ref().is_some_and(|known| known.kv_format.is_some()),
     }
 }

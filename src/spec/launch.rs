@@ -40,6 +40,8 @@ pub struct Launch {
     pub port: u16,
     /// Path that answers when the server is ready.
     pub health: String,
+    /// Its pipeline stages where no option sets them; absent where it always needs the option.
+    pub stages: Option<DefaultStages>,
     /// First port of transfers of KV caches.
     #[serde(default)]
     pub transfer_port: Option<u16>,
@@ -183,6 +185,9 @@ pub struct LaunchOption {
     /// Whether it is another spelling, which is read and never written.
     #[serde(default)]
     pub read_only: bool,
+    /// The scope of its number, where it is not that of one scheduler.
+    #[serde(default)]
+    pub scope: OptionScope,
     /// Text around the value, with `{}` in its place.
     pub template: Option<String>,
     /// The reason that the option is there, for people.
@@ -194,6 +199,58 @@ impl LaunchOption {
     pub fn around(&self) -> (&str, &str) {
         self.template.as_deref().and_then(|around| around.split_once("{}")).unwrap_or_default()
     }
+}
+
+/// The part of a server that a number of an option counts. Settings count one scheduler.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OptionScope {
+    /// One scheduler: an attention data-parallel rank.
+    #[default]
+    Rank,
+    /// All attention data-parallel ranks of a replica: each of them takes its part, rounded down, and at least one.
+    Replica,
+    /// One of the batches that fill a pipeline: a scheduler has as many of them as there are stages.
+    MicroBatch,
+}
+
+/// How a runtime divides layers over pipeline stages where no option says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StagesRule {
+    /// Evenly; nothing where the number does not divide.
+    Even,
+    /// Evenly; the first stages have one layer more where the number does not divide.
+    FirstMore,
+    /// The same with the last stages.
+    LastMore,
+    /// The same with the stages before the last one, which has the head.
+    BeforeLastMore,
+}
+
+impl StagesRule {
+    /// The layers of each of `stages`.
+    pub fn layers(self, layers: u64, stages: u64) -> Option<Vec<u64>> {
+        let more = layers.checked_rem(stages)?;
+        let has_more = |stage: u64| match self {
+            StagesRule::Even => false,
+            StagesRule::FirstMore => stage < more,
+            StagesRule::LastMore => stage >= stages - more,
+            StagesRule::BeforeLastMore => stage + 1 < stages && stage + 1 >= stages - more,
+        };
+        let known = self != StagesRule::Even || more == 0;
+        known.then(|| (0..stages).map(|stage| layers / stages + u64::from(has_more(stage))).collect())
+    }
+}
+
+/// The pipeline stages of a runtime without an option for them.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DefaultStages {
+    /// The rule.
+    pub rule: StagesRule,
+    /// Source.
+    pub source: String,
 }
 
 /// The place of an option in a launch.
