@@ -11,6 +11,7 @@ pub mod engine;
 pub mod files;
 pub mod manifest;
 pub mod placed;
+mod program_check;
 pub mod read;
 pub mod router;
 mod scope;

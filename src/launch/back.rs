@@ -36,7 +36,7 @@ pub struct ReadLaunch<'a> {
 
 /// The words after the program of a process, where it starts the runtime of `known`.
 fn arguments<'a>((launch, table): &KnownLaunch, process: &'a Process) -> Option<&'a [String]> {
-    let words = &process.words;
+    let words = after_starter(launch, &process.words);
     if routes(launch, words) {
         return None;
     }
@@ -64,6 +64,17 @@ fn arguments<'a>((launch, table): &KnownLaunch, process: &'a Process) -> Option<
     let rest = &words[at + 1..];
     let named = rest.len() >= table.program.len() && rest.iter().zip(&table.program).all(|(a, b)| a == b);
     Some(if named { &rest[table.program.len()..] } else { rest })
+}
+
+/// The words after those of a program that starts a rank on every device, with its number of ranks before them.
+fn after_starter<'a>(launch: &Launch, words: &'a [String]) -> &'a [String] {
+    let Some(ranks) = &launch.ranks else { return words };
+    let starts = |starter: &[String]| words.first() == starter.first();
+    let own = words.iter().position(|word| Some(word) == ranks.program.first());
+    match own.filter(|_| starts(&ranks.command) || starts(&ranks.other)) {
+        Some(at) => &words[at..],
+        None => words,
+    }
 }
 
 /// Whether the words start a router of the runtime, which may be a command of the same program.

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::scope::stated;
 use super::settings::{SettingValue, Settings, Variable};
-use crate::spec::launch::{DefaultStages, GroupStarter, Launch, LaunchOption, OptionPlace};
+use crate::spec::launch::{DefaultStages, GroupStarter, Launch, LaunchOption, OptionPlace, RankStarter};
 use crate::spec::option_table::OptionTable;
 use crate::spec::setting::Setting;
 use crate::spec::writer::{ShellPart, WrittenText};
@@ -58,9 +58,17 @@ impl WrittenOption {
     }
 }
 
+/// One environment variable as written, with the reason for it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WrittenVariable {
+    pub name: String,
+    pub word: Word,
+    pub why: String,
+}
+
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LaunchCommand {
-    pub environment: Vec<(String, Word)>,
+    pub environment: Vec<WrittenVariable>,
     /// The words of the program that starts it on all hosts of a group; none where it is started by itself.
     pub starter: Vec<Word>,
     pub program: Vec<String>,
@@ -141,6 +149,14 @@ fn started(starter: &GroupStarter) -> Vec<Word> {
     [texts(&starter.program), vec![file], texts(&starter.before_command)].concat()
 }
 
+/// The words that start a command on every device of all hosts.
+fn on_ranks(starter: &RankStarter, settings: &Settings) -> Vec<Word> {
+    let number = |setting| settings.count(setting).unwrap_or(1);
+    let (hosts, devices) = (number(Setting::Hosts), number(Setting::HostedRanks));
+    let before = RankStarter::counted(&starter.command, hosts, devices);
+    before.chain(starter.program.iter().cloned()).map(Word::Text).collect()
+}
+
 /// Whether the runtime does so without an option: stages as it divides layers by itself.
 fn is_usual(launch: &Launch, setting: Setting, value: &SettingValue) -> bool {
     let SettingValue::Counts(layers) = value else { return false };
@@ -194,7 +210,7 @@ pub fn command(launch: &Launch, table: &OptionTable, settings: &Settings) -> Lau
             _ if by_itself => continue,
             OptionPlace::Flag(flag) => vec![Word::Text(flag.clone()), word],
             OptionPlace::Environment(name) => {
-                command.environment.push((name.clone(), word));
+                command.environment.push(WrittenVariable { name: name.clone(), word, why: option.why.clone() });
                 continue;
             }
             OptionPlace::Yaml(path) => {
@@ -203,6 +219,10 @@ pub fn command(launch: &Launch, table: &OptionTable, settings: &Settings) -> Lau
             }
             OptionPlace::Hosts => {
                 command.starter = launch.starter.as_ref().map(started).unwrap_or_default();
+                continue;
+            }
+            OptionPlace::Ranks => {
+                command.starter = launch.ranks.as_ref().map_or(vec![], |ranks| on_ranks(ranks, settings));
                 continue;
             }
             OptionPlace::Request(key) => {

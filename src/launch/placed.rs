@@ -182,7 +182,17 @@ impl<'a> Deployed<'a> {
         }
         workers.insert(0, server);
         let refused = placed.refused(launch).into_iter().chain(model.refused.clone()).collect();
-        Deployed { launch, table, image: None, workers, devices_per_host, remote, instances: 1, refused }
+        Deployed {
+            launch,
+            table,
+            image: None,
+            workers,
+            devices_per_host,
+            vendor: None,
+            remote,
+            instances: 1,
+            refused,
+        }
     }
 }
 

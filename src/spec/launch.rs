@@ -32,6 +32,11 @@ pub struct Launch {
     pub remote: Option<String>,
     /// The program that starts the process on all hosts of a group.
     pub starter: Option<GroupStarter>,
+    /// The programs that start the process once for each device of a worker over several hosts.
+    pub ranks: Option<RankStarter>,
+    /// Environment variables that its measurements had set, on devices of certain vendors.
+    #[serde(default)]
+    pub environment: Vec<LaunchVariable>,
     /// The request that places a model on running processes, where those of all hosts find each other.
     pub request: Option<PlacingRequest>,
     /// Source of the program, its port and its path.
@@ -97,6 +102,47 @@ pub struct GroupStarter {
     /// Whether the first host has the last layers.
     #[serde(default)]
     pub last_first: bool,
+    /// Source.
+    pub source: String,
+}
+
+/// Programs that start a process once for each device of all hosts. In their words `{hosts}`, `{devices}` and
+/// `{devices_per_host}` have the numbers of the worker.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RankStarter {
+    /// Its words in a job of a scheduler.
+    pub command: Vec<String>,
+    /// Those of another one without a scheduler.
+    pub other: Vec<String>,
+    /// Words between these and the program.
+    pub program: Vec<String>,
+    /// Source.
+    pub source: String,
+}
+
+impl RankStarter {
+    /// Words with the numbers of a worker of `devices` over `hosts`.
+    pub fn counted(words: &[String], hosts: u64, devices: u64) -> impl Iterator<Item = String> {
+        let numbers = [("{hosts}", hosts), ("{devices}", devices), ("{devices_per_host}", devices.div_ceil(hosts))];
+        words.iter().map(move |word| {
+            numbers.iter().fold(word.clone(), |word, (name, number)| word.replace(name, &number.to_string()))
+        })
+    }
+}
+
+/// An environment variable of a launch.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LaunchVariable {
+    /// Vendors of the devices.
+    pub vendors: Vec<String>,
+    /// Its name.
+    pub name: String,
+    /// Its value.
+    pub value: String,
+    /// The reason that it is there, for people.
+    pub why: String,
     /// Source.
     pub source: String,
 }
@@ -271,6 +317,8 @@ pub enum OptionPlace {
     Yaml(String),
     /// The number of hosts in the file of the program that starts a group.
     Hosts,
+    /// The numbers of the program that starts the process on every device of all hosts.
+    Ranks,
     /// A key of the request that places the model on running processes.
     Request(String),
     /// A key of the JSON object that a flag takes.

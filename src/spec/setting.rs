@@ -138,6 +138,8 @@ settings! {
     OverlapOff: Switch run;
     /// Number of hosts.
     Hosts: Count plan;
+    /// Devices of all hosts, where a process is started on each.
+    HostedRanks: Count run;
     /// Rank of this host.
     HostRank: Count run;
     /// Address of the first host.
