@@ -6,9 +6,13 @@ use crate::spec::role::Role;
 use std::fmt;
 
 use crate::graph::model::ModelGraph;
+use crate::plan::parallel::Phase;
 use crate::plan::rules::classes;
+use crate::quantity::read::Plain;
 use crate::search::candidate::{Candidate, PoolPlan};
-use crate::search::problem::Problem;
+use crate::search::problem::{Formats, Problem};
+use crate::serving::admission::residency;
+use crate::serving::instance::Instance;
 use crate::serving::terms::Lengths;
 use crate::spec::host_part::{HostPart, HostedTensors};
 use crate::spec::rule::ModelClass;
@@ -20,6 +24,8 @@ const CONTEXT_STEP: u64 = 256;
 /// Tokens that a chat template, special tokens and a benchmark's own tokenizer add to a request, at most: the scripts of
 /// <https://github.com/SemiAnalysisAI/InferenceX> start servers with ISL + OSL + 20 to ISL + OSL + 256.
 const TEMPLATE_TOKENS: u64 = 256;
+/// A runtime rounds its share to thousandths.
+const THOUSANDTHS: f64 = 1e3;
 /// Bytes of a GiB.
 const GIB: f64 = (1u64 << 30) as f64;
 
@@ -249,7 +255,7 @@ pub fn settings(
         }
     }
     settings.set(Setting::TokenBudget, Count(machine.chip.max_batched_tokens.value() as u64));
-    settings.set(Setting::MemoryShare, Real(machine.chip.utilization.value()));
+    settings.set(Setting::MemoryShare, Real(memory_share(problem, formats, pool)));
     settings.hold(lengths, context, prepared);
     if pool.role != Role::Aggregated {
         let role = if pool.role == Role::Prefill { "prefill" } else { "decode" };
@@ -263,6 +269,19 @@ pub fn settings(
     drafted(&mut settings, problem);
     offloaded(&mut settings, problem, candidate, pool);
     settings
+}
+
+/// The share of a device that the pool is priced with.
+fn memory_share(problem: &Problem, formats: &Formats, pool: &PoolPlan) -> f64 {
+    let phase = if pool.role == Role::Prefill { Phase::Prefill } else { Phase::Decode };
+    let machine = formats.plain().of(phase);
+    // A plan that a rule forbids has no stages.
+    if machine.by_shape.is_none() || pool.stages.is_empty() {
+        return machine.chip.utilization.value();
+    }
+    let instance = Instance::new(&problem.graph, pool.plan, pool.stages.clone(), problem.tiers());
+    let held = residency(&Plain, &instance, phase, formats.plain(), problem.terms(), pool.concurrency);
+    (held.usable.value() / machine.chip.capacity.value() * THOUSANDTHS).round() / THOUSANDTHS
 }
 
 fn degrees(settings: &mut Settings, problem: &Problem, pool: &PoolPlan) {
