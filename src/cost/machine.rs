@@ -130,6 +130,36 @@ figures! {
     }
 }
 
+figures! {
+    /// What a server leaves free for activations and graphs, beyond that of a server on one device.
+    ShapeReserve {
+        /// For each further device.
+        per_device,
+        /// For each sequence of decode graphs.
+        per_sequence,
+        /// The same for each attention data-parallel rank.
+        per_rank_sequence,
+        /// The same on top in large graphs.
+        per_rank_sequence_of_many,
+        /// Sequences above which graphs are large.
+        many_sequences,
+        /// Ranks of a stage up to which graphs have few sequences.
+        narrow_ranks,
+        /// Sequences of graphs with so many ranks.
+        narrow_sequences,
+        /// Sequences of graphs with more ranks.
+        wide_sequences,
+        /// Graphs of prompts with latent attention.
+        latent_prompts,
+        /// Graphs of prompts with other attention.
+        prompts,
+        /// The same for each token of a step.
+        per_prompt_token,
+        /// Bytes that are left in any shape.
+        least_free,
+    }
+}
+
 /// A device, its interconnect, and the roles that the weight format quantises.
 #[derive(Clone, Debug)]
 pub struct Machine<T> {
@@ -146,6 +176,8 @@ pub struct Machine<T> {
     pub quantised: [bool; ROLES],
     /// Sequences reserved for sampling, where the runtime fixes their number.
     pub max_sequences: Option<T>,
+    /// What a server leaves free by its shape, where the runtime decides so.
+    pub by_shape: Option<ShapeReserve<T>>,
     /// How the runtime makes up its steps, where that is known.
     pub policy: Option<StepPolicy>,
     /// How long the scheduler holds new prompts back, where launch flags say so.
@@ -203,6 +235,7 @@ impl Machine<Datum> {
             shapes: self.shapes.clone(),
             quantised: self.quantised,
             max_sequences: self.max_sequences.as_ref().map(|datum| read.datum(datum)),
+            by_shape: self.by_shape.as_ref().map(|reserve| reserve.map(|datum| read.datum(datum))),
             policy: self.policy,
             held: self.held.as_ref().map(|held| held.map(|datum| read.datum(datum))),
             calibration: Vec::new(),

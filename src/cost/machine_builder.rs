@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde::de::value::StrDeserializer;
 
 use super::calibration::ConstantMultipliers;
-use super::machine::{Chip, HeldPrompts, Machine, PricedLink};
+use super::machine::{Chip, HeldPrompts, Machine, PricedLink, ShapeReserve};
 use crate::graph::tensor::TensorRole;
 use crate::plan::group::tiers;
 use crate::plan::shard::ROLES;
@@ -18,9 +18,9 @@ use crate::spec::constant::{
 use crate::spec::correction::{CellCorrection, ShrunkFactor};
 use crate::spec::device::{Arithmetic, Device};
 use crate::spec::error::Error;
-use crate::spec::figure::{Dimension, Figure};
+use crate::spec::figure::{Bytes, Dimension, Figure};
 use crate::spec::format::NumberFormat;
-use crate::spec::runtime::{Constants, Reserve, Runtime, StatedPolicy};
+use crate::spec::runtime::{Constants, DecodeGraphs, Reserve, Runtime, StatedPolicy};
 
 /// The roles that `format` quantises. Norms, biases, sinks, small recurrence tensors and encoders never are.
 pub fn quantised(format: &NumberFormat, dense: bool) -> [bool; ROLES] {
@@ -185,6 +185,35 @@ impl Reserve {
 }
 
 impl MachineBuilder<'_> {
+    /// What a server leaves free by its shape.
+    fn by_shape(&self) -> Option<ShapeReserve<Datum>> {
+        let (device, known) = (&self.cluster.device, self.runtime.memory.by_shape.as_ref()?);
+        let capacity = device.capacity().ok()?.value;
+        let fits = |one: &&DecodeGraphs| one.below.as_ref().is_none_or(|most| capacity < most.value);
+        let graphs = known.graphs.iter().find(fits)?;
+        let none = |symbol, unit| default(symbol, 0.0, unit, "none on this device");
+        let prompts = known.prompt_graph_vendors.iter().any(|name| name == device.vendor.name());
+        let of_prompts = |figure: &Figure<Bytes>, symbol| match prompts {
+            true => figure.datum(symbol),
+            false => none(symbol, BYTE),
+        };
+        let large = capacity > known.least_free_above.value;
+        Some(ShapeReserve {
+            per_device: known.per_device.datum("free_per_device"),
+            per_sequence: known.per_sequence.datum("free_per_graph_sequence"),
+            per_rank_sequence: known.per_rank_sequence.datum("free_per_rank_and_sequence"),
+            per_rank_sequence_of_many: known.per_rank_sequence_of_many.datum("free_per_rank_and_sequence_of_many"),
+            many_sequences: known.many_sequences.datum("many_graph_sequences"),
+            narrow_ranks: known.narrow_ranks.datum("ranks_of_narrow_graphs"),
+            narrow_sequences: graphs.narrow.datum("narrow_graph_sequences"),
+            wide_sequences: graphs.wide.datum("wide_graph_sequences"),
+            latent_prompts: of_prompts(&known.latent_prompts, "free_for_latent_prompt_graphs"),
+            prompts: of_prompts(&known.prompts, "free_for_prompt_graphs"),
+            per_prompt_token: of_prompts(&known.per_prompt_token, "free_per_prompt_graph_token"),
+            least_free: if large { known.least_free.datum("least_free") } else { none("least_free", BYTE) },
+        })
+    }
+
     /// The factor of one's own measurements.
     fn correction(&self, of: fn(&CellCorrection) -> Option<ShrunkFactor>) -> Option<Datum> {
         let correction = self.correction?;
@@ -292,6 +321,7 @@ impl MachineBuilder<'_> {
             links: self.cluster.tiers.iter().map(link).collect(),
             shapes: tiers(self.cluster),
             quantised: quantised(self.weights, !self.calibration_key.experts),
+            by_shape: self.by_shape(),
             policy: self.runtime.scheduler.policy.as_ref().map(StatedPolicy::rules),
             held: self.runtime.scheduler.held.as_ref().map(|held| HeldPrompts {
                 steps: held.steps.datum("held_steps"),

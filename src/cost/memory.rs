@@ -132,13 +132,65 @@ pub fn activations<N: Num>(
     (stream.max(chip.sampler_bytes * sampled * vocab)).is(&ACTIVATIONS)
 }
 
-/// Total memory.
+/// A server, as the memory that it leaves free depends on it.
+#[derive(Clone, Copy, Debug)]
+pub struct ServerShape<T> {
+    /// Devices of all stages.
+    pub devices: T,
+    /// Ranks of one stage.
+    pub stage_ranks: T,
+    /// Attention data-parallel ranks.
+    pub attention_ranks: T,
+    /// Sequences of each of them.
+    pub sequences: T,
+    pub several_attention_ranks: bool,
+    pub one_stage: bool,
+    /// Whether its attention is latent.
+    pub latent: bool,
+    /// Whether it computes prompts only.
+    pub prompts_only: bool,
+}
+
+/// Share of a device that a server of this shape uses.
+pub fn memory_share<N: Num>(machine: &Machine<Qty<N>>, shape: &ServerShape<Qty<N>>) -> Qty<N> {
+    let chip = &machine.chip;
+    let Some(reserve) = &machine.by_shape else { return chip.utilization };
+    // A server on one device has graphs of the narrow number, too.
+    let mut more = reserve.per_device * (shape.devices - 1.0) - reserve.per_sequence * reserve.narrow_sequences;
+    if !shape.prompts_only {
+        let wide = shape.stage_ranks.exceeds(reserve.narrow_ranks);
+        let most = if wide { reserve.wide_sequences } else { reserve.narrow_sequences };
+        let sequences = most.min(shape.sequences * shape.attention_ranks);
+        more = more + reserve.per_sequence * sequences;
+        if shape.several_attention_ranks {
+            let many = sequences.exceeds(reserve.many_sequences);
+            let each = match many {
+                true => reserve.per_rank_sequence + reserve.per_rank_sequence_of_many,
+                false => reserve.per_rank_sequence,
+            };
+            more = more + each * sequences * shape.attention_ranks;
+        }
+    }
+    if shape.one_stage {
+        more = more
+            + match shape.latent {
+                true => reserve.latent_prompts,
+                false => reserve.prompts + reserve.per_prompt_token * chip.max_batched_tokens,
+            };
+    }
+    let free = chip.capacity * (1.0 - chip.utilization) + more;
+    let share = 1.0 - free.max(reserve.least_free) / chip.capacity;
+    // The runtime rounds to thousandths.
+    ((share * 1000.0 - 0.5).ceil() / 1000.0).is(&MEMORY_SHARE)
+}
+
+/// Total memory, of which a device has `share` for it.
 #[inline(always)]
 pub fn footprint<N: Num>(
     weights: Qty<N>,
     (kv, shared): (Qty<N>, Option<SharedPages<Qty<N>>>),
     state: Option<Qty<N>>,
-    activations: Qty<N>,
+    (activations, share): (Qty<N>, Qty<N>),
     machine: &Machine<Qty<N>>,
 ) -> Footprint<Qty<N>> {
     let chip = &machine.chip;
@@ -152,7 +204,7 @@ pub fn footprint<N: Num>(
         shared.map(|prefix| SharedPages { bytes: prefix.bytes * (1.0 + chip.fragmentation), ..prefix });
     let kv = state.map_or(pages, |state| pages + state).is(&CACHE);
     let total = (weights + kv + activations + buffers).is(&TOTAL);
-    let usable = (chip.capacity * chip.utilization).is(&USABLE);
+    let usable = (chip.capacity * share).is(&USABLE);
     Footprint { weights, kv, state, shared, activations, buffers, total, usable }
 }
 
@@ -228,6 +280,12 @@ crate::formulas! {
         unit: BYTE,
         why: "weights, KV cache, activations and runtime buffers share the memory",
         cite: "vLLM start-up accounting: utilisation x total = weights + activation peak + non-torch + cache",
+    }
+    MEMORY_SHARE {
+        symbol: "memory_share",
+        unit: COUNT,
+        why: "a runtime that leaves activations and graphs their memory outside its share leaves more on wider servers: for each device, each sequence of decode graphs and attention rank, and graphs of prompts",
+        cite: "SGLang 0.5.23, arg_groups/memory_hook.py (handle_gpu_memory_settings, reserve_for_graph_mb)",
     }
     USABLE {
         symbol: "usable_memory",

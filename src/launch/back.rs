@@ -39,7 +39,7 @@ pub struct ReadLaunch<'a> {
 
 /// The words after the program of a process, where it starts the runtime of `known`.
 fn arguments<'a>((launch, table): &KnownLaunch, process: &'a Process) -> Option<&'a [String]> {
-    let words = &process.words;
+    let words = after_starter(launch, &process.words);
     if routes(launch, words) {
         return None;
     }
@@ -69,6 +69,17 @@ fn arguments<'a>((launch, table): &KnownLaunch, process: &'a Process) -> Option<
     Some(if named { &rest[table.program.len()..] } else { rest })
 }
 
+/// The words after those of a program that starts a rank on every device, with its number of ranks before them.
+fn after_starter<'a>(launch: &Launch, words: &'a [String]) -> &'a [String] {
+    let Some(ranks) = &launch.ranks else { return words };
+    let starts = |starter: &[String]| words.first() == starter.first();
+    let own = words.iter().position(|word| Some(word) == ranks.program.first());
+    match own.filter(|_| starts(&ranks.command) || starts(&ranks.other)) {
+        Some(at) => &words[at..],
+        None => words,
+    }
+}
+
 /// Whether the words start a router of the runtime, which may be a command of the same program.
 fn routes(launch: &Launch, words: &[String]) -> bool {
     let routers = [&launch.router, &launch.disaggregated_router].into_iter().flatten();
@@ -93,6 +104,12 @@ fn without_dynamo(launch: &Launch, process: &Process, words: &[String]) -> (Vec<
     }
     if let Some(at) = named("positional").and_then(|flag| own.iter().position(|word| word == flag)) {
         own.remove(at);
+    }
+    for (flag, words) in dynamo.flags.iter().filter(|(flag, words)| flag.starts_with('-') && !words.is_empty()) {
+        let words: Vec<&str> = words.split(' ').collect();
+        if let Some(at) = own.windows(words.len()).position(|some| some == words) {
+            own.splice(at..at + words.len(), [flag.clone()]);
+        }
     }
     (own, role)
 }
@@ -159,6 +176,13 @@ impl ReadLaunch<'_> {
         &self.processes[0].read.settings
     }
 
+    /// The settings of the first process that generates: a prefill worker holds as many requests as it sends.
+    fn answering(&self) -> &Settings {
+        let prefills = |one: &&ReadProcess| one.read.settings.word(Setting::Role) == Some("prefill");
+        let other = self.processes.iter().find(|one| !prefills(one));
+        &other.unwrap_or(&self.processes[0]).read.settings
+    }
+
     pub fn leftovers(&self) -> impl Iterator<Item = (&str, &Leftover)> {
         self.processes
             .iter()
@@ -194,7 +218,7 @@ impl ReadLaunch<'_> {
             weight_format: word(Setting::WeightFormat).or(word(Setting::Dtype)),
             kv_format: word(Setting::KvFormat),
             max_num_batched_tokens: settings.count(Setting::TokenBudget),
-            max_num_seqs: settings.count(Setting::MaxSequences),
+            max_num_seqs: self.answering().count(Setting::MaxSequences),
             max_model_len: self.longest_request(&given),
             set: self.model_overrides()?,
             gpu_memory_utilization: real(Setting::MemoryShare),
@@ -248,6 +272,15 @@ impl ReadLaunch<'_> {
         has && self.first().word(Setting::GpuLayers).is_none_or(|layers| layers == "auto")
     }
 
+    /// The degrees with the stages that the runtime divides `layers` into by itself, where no option sets them.
+    fn staged(&self, degrees: Degrees, layers: Option<u64>) -> Degrees {
+        let usual = || {
+            let usual = self.known.0.stages.as_ref()?.rule.layers(layers?, degrees.pp?)?;
+            Some(usual.into_iter().map(|layers| layers as u32).collect())
+        };
+        Degrees { stages: degrees.stages.clone().or_else(usual), ..degrees }
+    }
+
     /// The plan of the commands; `layers` are those of the model, `devices` those of the hardware.
     fn deployment(&self, layers: Option<u64>, devices: Option<u64>) -> Result<Deployment, Error> {
         let spreads = self.known.0.settings.iter().any(|option| option.setting == Setting::SplitMode);
@@ -260,7 +293,7 @@ impl ReadLaunch<'_> {
             let own = settings.word(Setting::Role).filter(known);
             let stated = own.or(one.process.role.as_deref());
             let role = stated.unwrap_or("aggregated").to_owned();
-            let degrees = degrees(settings, at);
+            let degrees = self.staged(degrees(settings, at), layers);
             let copies = settings.count(Setting::Copies).filter(|_| !settings.is_on(Setting::AttentionDp));
             let replicas = one.process.replicas.unwrap_or(1) * copies.unwrap_or(1);
             match pools.iter_mut().find(|pool| pool.role == role) {
@@ -345,7 +378,9 @@ fn degrees(settings: &Settings, at: Surroundings) -> Degrees {
         (None, _) if settings.is_on(Setting::AttentionDp) => count(Setting::Copies).or(ranks),
         (None, _) => None,
     };
+    let in_stage = count(Setting::StageRanks).map(|ranks| ranks / count(Setting::Cp).unwrap_or(1));
     let tp = count(Setting::Tp)
+        .or(in_stage.map(|ranks| ranks / dp.unwrap_or(1)))
         .or(ranks.map(|ranks| ranks / dp.unwrap_or(1)))
         .or((tensor && shares > 1).then_some(shares as u64))
         .or(at.devices.filter(|_| tensor && at.spreads && shares == 0))

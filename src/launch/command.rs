@@ -3,8 +3,9 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::scope::stated;
 use super::settings::{SettingValue, Settings, Variable};
-use crate::spec::launch::{GroupStarter, Launch, LaunchOption, OptionPlace};
+use crate::spec::launch::{DefaultStages, GroupStarter, Launch, LaunchOption, OptionPlace, RankStarter};
 use crate::spec::option_table::OptionTable;
 use crate::spec::setting::Setting;
 use crate::spec::writer::{ShellPart, WrittenText};
@@ -57,9 +58,17 @@ impl WrittenOption {
     }
 }
 
+/// One environment variable as written, with the reason for it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WrittenVariable {
+    pub name: String,
+    pub word: Word,
+    pub why: String,
+}
+
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LaunchCommand {
-    pub environment: Vec<(String, Word)>,
+    pub environment: Vec<WrittenVariable>,
     /// The words of the program that starts it on all hosts of a group; none where it is started by itself.
     pub starter: Vec<Word>,
     pub program: Vec<String>,
@@ -116,7 +125,9 @@ fn typed(value: &SettingValue, word: &Word) -> Value {
 fn instead(setting: Setting) -> &'static [Setting] {
     match setting {
         // Devices that share a model by a split have no degree.
-        Setting::Tp | Setting::Ranks => &[Setting::Tp, Setting::Ranks, Setting::TensorSplit],
+        Setting::Tp | Setting::Ranks | Setting::StageRanks => {
+            &[Setting::Tp, Setting::Ranks, Setting::StageRanks, Setting::TensorSplit]
+        }
         Setting::Pp => &[Setting::Pp, Setting::TensorSplit],
         Setting::Dp | Setting::AttentionDp => &[Setting::Dp, Setting::AttentionDp],
         Setting::Ep | Setting::ExpertParallel => &[Setting::Ep, Setting::ExpertParallel],
@@ -139,22 +150,50 @@ fn started(starter: &GroupStarter) -> Vec<Word> {
     [texts(&starter.program), vec![file], texts(&starter.before_command)].concat()
 }
 
+/// The words that start a command on every device of all hosts.
+fn on_ranks(starter: &RankStarter, settings: &Settings) -> Vec<Word> {
+    let number = |setting| settings.count(setting).unwrap_or(1);
+    let (hosts, devices) = (number(Setting::Hosts), number(Setting::HostedRanks));
+    let before = RankStarter::counted(&starter.command, hosts, devices);
+    before.chain(starter.program.iter().cloned()).map(Word::Text).collect()
+}
+
+/// Whether the runtime does so without an option: stages as it divides layers by itself.
+fn is_usual(launch: &Launch, setting: Setting, value: &SettingValue) -> bool {
+    let SettingValue::Counts(layers) = value else { return false };
+    let usual = |rule: &DefaultStages| {
+        rule.rule.layers(layers.iter().sum(), layers.len() as u64).as_ref() == Some(layers)
+    };
+    setting == Setting::StageLayers && launch.stages.as_ref().is_some_and(usual)
+}
+
+/// Settings of a plan for which the runtime has no option, in words.
+fn missing(launch: &Launch, settings: &Settings) -> Vec<String> {
+    let has = |known: Setting| launch.settings.iter().any(|option| option.setting == known);
+    let lacks = |(setting, value): &&(Setting, SettingValue)| {
+        let other = instead(*setting).iter().any(|other| has(*other));
+        setting.is_plan() && !has(*setting) && !other && !is_usual(launch, *setting, value)
+    };
+    let words = |(setting, value): &(Setting, SettingValue)| {
+        let nearest = match setting {
+            Setting::StageLayers => "its nearest is even stages",
+            _ => "it has no option for it",
+        };
+        format!("{} {value}: {nearest}", setting.words())
+    };
+    settings.iter().filter(lacks).map(words).collect()
+}
+
 /// The command of a process with `settings`. Defaults of the runtime are written out: they change between versions.
 pub fn command(launch: &Launch, table: &OptionTable, settings: &Settings) -> LaunchCommand {
     let mut command = LaunchCommand { program: table.program.clone(), ..LaunchCommand::default() };
-    let has = |known: Setting| launch.settings.iter().any(|option| option.setting == known);
-    for (setting, value) in settings.iter().filter(|(setting, _)| setting.is_plan()) {
-        if !has(*setting) && !instead(*setting).iter().any(|other| has(*other)) {
-            let nearest = match setting {
-                Setting::StageLayers => "its nearest is even stages",
-                _ => "it has no option for it",
-            };
-            command.missing.push(format!("{} {value}: {nearest}", setting.words()));
-        }
-    }
+    let usual = |(setting, value): &(Setting, &SettingValue)| is_usual(launch, *setting, value);
+    command.missing = missing(launch, settings);
     let mut objects: Vec<(String, Map<String, Value>, String)> = Vec::new();
     for option in launch.settings.iter().filter(|option| !option.read_only) {
-        let Some(value) = settings.get(option.setting) else { continue };
+        let found = settings.get(option.setting).map(|value| (option.setting, value));
+        let Some((_, value)) = found.filter(|found| !usual(found)) else { continue };
+        let value = &stated(option, value, settings);
         let Some(word) = spelled(option, value) else {
             let known: Vec<&str> = option.values.keys().map(String::as_str).collect();
             let nearest = format!("its options know {}", known.join(", "));
@@ -172,7 +211,7 @@ pub fn command(launch: &Launch, table: &OptionTable, settings: &Settings) -> Lau
             _ if by_itself => continue,
             OptionPlace::Flag(flag) => vec![Word::Text(flag.clone()), word],
             OptionPlace::Environment(name) => {
-                command.environment.push((name.clone(), word));
+                command.environment.push(WrittenVariable { name: name.clone(), word, why: option.why.clone() });
                 continue;
             }
             OptionPlace::Yaml(path) => {
@@ -181,6 +220,10 @@ pub fn command(launch: &Launch, table: &OptionTable, settings: &Settings) -> Lau
             }
             OptionPlace::Hosts => {
                 command.starter = launch.starter.as_ref().map(started).unwrap_or_default();
+                continue;
+            }
+            OptionPlace::Ranks => {
+                command.starter = launch.ranks.as_ref().map_or(vec![], |ranks| on_ranks(ranks, settings));
                 continue;
             }
             OptionPlace::Request(key) => {

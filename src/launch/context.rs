@@ -5,8 +5,10 @@ use serde_json::{Map, Value};
 
 use super::command::{LaunchCommand, Word, WrittenOption};
 use super::deployment::{Deployed, PoolLaunch, Surroundings};
+use super::program_check::ProgramCheck;
 use super::settings::Variable;
 use super::slots::{ReplicaSlot, first_port, first_transfer_port, ports, slots};
+use crate::spec::launch::RankStarter;
 
 /// Folder of a model in a container.
 pub const MODEL_FOLDER: &str = "/model";
@@ -18,6 +20,8 @@ pub struct VariableText {
     pub name: String,
     /// Its value.
     pub word: Word,
+    /// The reason for it.
+    pub why: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -46,7 +50,7 @@ impl CommandText {
             (other, _) => other.clone(),
         };
         let mut variables = Vec::new();
-        for word in command.words().chain(command.environment.iter().map(|(_, word)| word.clone())) {
+        for word in command.words().chain(command.environment.iter().map(|one| one.word.clone())) {
             if let Word::Variable(variable, _) = word {
                 variables.push(variable.name().to_owned());
             }
@@ -58,7 +62,7 @@ impl CommandText {
         let environment = command
             .environment
             .iter()
-            .map(|(name, word)| VariableText { name: name.clone(), word: moved(word) });
+            .map(|one| VariableText { name: one.name.clone(), word: moved(&one.word), why: one.why.clone() });
         CommandText {
             program: command.start().collect(),
             program_words: command.program.clone(),
@@ -125,6 +129,10 @@ pub struct WorkerText {
     pub container_follower: Option<CommandText>,
     /// Data-parallel ranks of a host, where they are counted by host.
     pub local_dp: u64,
+    /// Words that start its script on every device of all hosts: in a job of a scheduler, and without one.
+    pub start_ranks: Option<[Vec<String>; 2]>,
+    /// The check of its program.
+    pub needs: Option<ProgramCheck>,
     pub slots: Vec<SlotText>,
 }
 
@@ -133,6 +141,22 @@ pub struct SlotText {
     #[serde(flatten)]
     pub slot: ReplicaSlot,
     pub device_ids: Vec<String>,
+}
+
+/// The words that start a script on every device of all hosts of a worker: in a job of a scheduler, and without one.
+fn start_ranks(deployed: &Deployed, worker: &PoolLaunch) -> Option<[Vec<String>; 2]> {
+    let ranks = deployed.launch.ranks.as_ref().filter(|_| worker.hosts > 1)?;
+    let line = |words| RankStarter::counted(words, worker.hosts, worker.devices).collect();
+    Some([line(&ranks.command), line(&ranks.other)])
+}
+
+/// The check of the program of a worker.
+fn needs(deployed: &Deployed, worker: &PoolLaunch) -> Option<ProgramCheck> {
+    let (launch, table) = (deployed.launch, deployed.table);
+    let install = format!("install {} {}, see {}", launch.id, table.version, launch.source);
+    let command = deployed.leader(worker, Surroundings::Script);
+    let words: Vec<String> = command.start().map(|word| word.shell()).collect();
+    ProgramCheck::of(words.iter().map(String::as_str), &install)
 }
 
 /// The pools of a deployment, and its number of hosts; `model` is the path of a model of the user in a container.
@@ -166,6 +190,8 @@ pub fn workers(deployed: &Deployed, model: &str) -> (Vec<WorkerText>, u64) {
             container: of(Surroundings::Container),
             container_follower: follower(Surroundings::Container),
             local_dp: worker.local_dp(),
+            start_ranks: start_ranks(deployed, worker),
+            needs: needs(deployed, worker),
             slots: own
                 .map(|slot| SlotText { slot: slot.clone(), device_ids: worker.device_ids(slot) })
                 .collect(),

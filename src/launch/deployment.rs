@@ -3,12 +3,12 @@
 use crate::spec::role::Role;
 use std::collections::BTreeSet;
 
-use super::command::{LaunchCommand, command};
+use super::command::{LaunchCommand, Word, WrittenVariable, command};
 use super::settings::{LaunchModel, SettingValue, Settings, Variable, served_context, settings};
 use super::slots::ReplicaSlot;
 use crate::search::candidate::{Candidate, PoolPlan};
 use crate::search::problem::Problem;
-use crate::spec::launch::{ContainerImage, Launch};
+use crate::spec::launch::{ContainerImage, Launch, LaunchVariable};
 use crate::spec::option_table::OptionTable;
 use crate::spec::setting::Setting;
 
@@ -76,6 +76,8 @@ pub struct Deployed<'a> {
     pub image: Option<&'a ContainerImage>,
     pub workers: Vec<PoolLaunch>,
     pub devices_per_host: u64,
+    /// Vendor of the devices, where all have one.
+    pub vendor: Option<&'static str>,
     /// The program that lends the devices of further hosts.
     pub remote: Option<(&'a Launch, &'a OptionTable)>,
     /// Models on the processes, where a request places them.
@@ -112,7 +114,8 @@ impl<'a> Deployed<'a> {
         if launch.request.is_some() && workers.len() > 1 {
             refused.push("replicas of several shapes: its nearest is replicas of one".to_owned());
         }
-        Deployed { launch, table, image, workers, devices_per_host, remote: None, instances, refused }
+        let (vendor, remote) = (Some(vendor), None);
+        Deployed { launch, table, image, workers, devices_per_host, vendor, remote, instances, refused }
     }
 
     /// Devices in use.
@@ -153,12 +156,28 @@ impl<'a> Deployed<'a> {
             settings.set(Setting::Address, address);
             settings.set(Setting::Port, port);
         }
-        let plain = command(launch, table, &settings);
-        if plain.yaml.is_empty() {
-            return plain;
+        let mut written = command(launch, table, &settings);
+        if !written.yaml.is_empty() {
+            settings.set(Setting::YamlFile, SettingValue::Word(format!("{}.yaml", worker.name)));
+            written = command(launch, table, &settings);
         }
-        settings.set(Setting::YamlFile, SettingValue::Word(format!("{}.yaml", worker.name)));
-        command(launch, table, &settings)
+        // A script is itself started on every device.
+        if let (Some(ranks), false) = (&launch.ranks, surroundings == Surroundings::Bare || written.starter.is_empty()) {
+            written.starter = ranks.program.iter().cloned().map(Word::Text).collect();
+        }
+        written.environment.extend(self.environment(launch));
+        written
+    }
+
+    /// Variables that the measurements on these devices had set.
+    fn environment(&self, launch: &Launch) -> Vec<WrittenVariable> {
+        let own = |one: &&LaunchVariable| self.vendor.is_some_and(|own| one.vendors.iter().any(|name| name == own));
+        let written = |one: &LaunchVariable| WrittenVariable {
+            name: one.name.clone(),
+            word: Word::Text(one.value.clone()),
+            why: one.why.clone(),
+        };
+        launch.environment.iter().filter(own).map(written).collect()
     }
 
     /// Plan settings for which the runtime has no option, each once.
@@ -213,6 +232,11 @@ fn worker(launch: &Launch, pool: &PoolPlan, leader: Settings, devices_per_host: 
 fn spread(launch: &Launch, worker: &mut PoolLaunch, pool: &PoolPlan, devices_per_host: u64) {
     use SettingValue::{Count, On};
     let (plan, hosts) = (&pool.plan, worker.hosts);
+    if launch.ranks.is_some() {
+        worker.leader.set(Setting::Hosts, Count(hosts));
+        worker.leader.set(Setting::HostedRanks, Count(worker.devices));
+        return;
+    }
     let by_rank = launch.settings.iter().any(|option| option.setting == Setting::LocalDp);
     let ranks = by_rank && plan.dp > 1 && plan.devices() / plan.dp <= devices_per_host;
     let mut follower = worker.leader.clone();

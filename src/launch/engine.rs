@@ -15,7 +15,8 @@ use crate::spec::writer::{Language, Writer, WrittenText};
 type Fault = minijinja::Error;
 
 /// The templates, by the names under which they import each other.
-const TEMPLATES: [(&str, &str); 13] = [
+const TEMPLATES: [(&str, &str); 14] = [
+    ("shell/check", include_str!("templates/check.sh")),
     ("shell/script", include_str!("templates/script.sh")),
     ("shell/start", include_str!("templates/start.sh")),
     ("shell/request", include_str!("templates/request.sh")),

@@ -9,6 +9,7 @@ use super::command::{Word, WrittenOption};
 use super::context::{CommandText, MODEL_FOLDER, SETTINGS_FOLDER, WorkerText, nested, workers};
 use super::deployment::{Deployed, Surroundings};
 use super::engine::Engine;
+use super::program_check::ProgramCheck;
 use super::router::{Routers, resource_name};
 use super::slots::{TRANSFER_PORTS, lists_replicas};
 use crate::report::launch::LaunchFile;
@@ -24,6 +25,18 @@ const MEASURED_SECONDS: f64 = 300.0;
 const FEWEST_REQUESTS: u64 = 20;
 /// Maximum number of requests before a benchmark begins, which fill caches and compile kernels.
 const MOST_WARMUPS: u64 = 32;
+
+/// Kubernetes resource of a device of an RDMA fabric, as many as accelerators: `custom` limits of
+/// <https://github.com/ai-dynamo/dynamo>, recipes/deepseek-r1/vllm/disagg/deploy_hopper_16gpu.yaml. Device plugins name
+/// it otherwise on some clusters.
+const RDMA_RESOURCE: &str = "rdma/ib";
+/// Shared memory of a pod in GiB per device: `sharedMemory` of 80 GiB for 8 devices there.
+const SHARED_MEMORY_GIB: u64 = 10;
+
+/// Whether pods send KV caches to others, or one replica is in several.
+fn over_network(workers: &[WorkerText]) -> bool {
+    workers.iter().any(|worker| worker.hosts > 1 || worker.role == "prefill")
+}
 
 #[derive(Clone, Debug, Serialize)]
 pub struct Case {
@@ -67,7 +80,9 @@ pub fn files(deployed: &Deployed, case: &Case) -> Result<Vec<LaunchFile>, Error>
     let routers = Routers { engine: &engine, deployed, workers: &workers, model: &case.model };
     let router = if lists_all { routers.text()? } else { None };
     // Behind a router that knows each worker, Kubernetes has a service for each.
-    let kubernetes = lists_all || workers.len() == 1;
+    // Ranks that one command starts on several hosts are no pods of their own.
+    let ranked = workers.iter().any(|worker| worker.start_ranks.is_some());
+    let kubernetes = (lists_all || workers.len() == 1) && !ranked;
     let image = deployed.image;
     let hub = case.model_id.is_some() && workers.iter().all(|worker| worker.hosts == 1);
     let llm_d = deployed.launch.llm_d_sidecar.is_some() && hub;
@@ -84,6 +99,8 @@ pub fn files(deployed: &Deployed, case: &Case) -> Result<Vec<LaunchFile>, Error>
         image => image.map(|image| image.image.clone()),
         resource => image.map(|image| image.resource.clone()),
         visible => image.and_then(|image| image.visible_devices.clone()),
+        rdma => image.filter(|_| over_network(&workers)).map(|_| RDMA_RESOURCE),
+        shared_memory => SHARED_MEMORY_GIB,
         health => &deployed.launch.health,
         port => deployed.launch.port,
         one_host => deployed.is_on_one_host(),
@@ -164,9 +181,11 @@ pub fn files(deployed: &Deployed, case: &Case) -> Result<Vec<LaunchFile>, Error>
     }
     for benchmark in benchmarks {
         let command = routers.command(benchmark, &base)?;
+        let install = format!("install {}, see {}", benchmark.name, benchmark.source);
+        let needs = ProgramCheck::of(benchmark.command.split_whitespace(), &install);
         let name = benchmark.name.split([' ', '.']).next().unwrap_or("benchmark").to_owned();
         let text =
-            render("shell/benchmark", context! { benchmark => &benchmark.name, command => Serde(command) })?;
+            render("shell/benchmark", context! { benchmark => &benchmark.name, needs => Serde(needs), command => Serde(command) })?;
         add(&format!("benchmark-{name}.sh"), text);
     }
     Ok(files)
@@ -190,7 +209,10 @@ fn dynamo_workers(deployed: &Deployed, workers: &[WorkerText]) -> Vec<CommandTex
             match dynamo.flags.get(&key) {
                 Some(named) if named.is_empty() => return false,
                 Some(named) if key == "positional" => option.words.insert(0, Word::Text(named.clone())),
-                Some(named) => option.words[0] = Word::Text(named.clone()),
+                Some(named) => {
+                    let words = named.split(' ').map(|word| Word::Text(word.to_owned()));
+                    option.words.splice(..1, words);
+                }
                 None => {}
             }
             true

@@ -75,7 +75,7 @@ impl Placed {
     }
 
     /// The settings of the process that answers requests.
-    fn settings(&self, launch: &Launch, model: &LaunchModel) -> Settings {
+    fn settings(&self, model: &LaunchModel) -> Settings {
         use SettingValue::{Count, Counts, Real, Shares, Word};
         let mut settings = Settings::default();
         settings.formats(&self.weights, &self.kv, model);
@@ -85,10 +85,7 @@ impl Placed {
         settings.degree(Setting::Pp, pp);
         if pp > 1 {
             settings.set(Setting::Pipeline, SettingValue::On(true));
-            // A runtime that is not given the layers divides them evenly, or by memory where a request places them.
-            if launch.request.is_some() || layers.iter().any(|count| *count != layers[0]) {
-                settings.set(Setting::StageLayers, Counts(layers.clone()));
-            }
+            settings.set(Setting::StageLayers, Counts(layers.clone()));
             settings.set(Setting::TensorSplit, Shares(shares_of_layers(&layers)));
         } else if tp > 1 {
             settings.set(Setting::TensorSplit, Shares(vec![1.0; tp as usize]));
@@ -156,7 +153,7 @@ impl<'a> Deployed<'a> {
     pub fn placed(runtime: PlacingRuntime<'a>, placed: &Placed, model: &LaunchModel) -> Deployed<'a> {
         let (launch, table) = runtime.own;
         let hosts = placed.hosts();
-        let settings = placed.settings(launch, model);
+        let settings = placed.settings(model);
         let mut server = process("server".to_owned(), WorkerProgram::Server, placed.names(), settings);
         let mut devices_per_host = placed.devices();
         let (mut workers, mut remote) = (Vec::new(), None);
@@ -186,7 +183,17 @@ impl<'a> Deployed<'a> {
         }
         workers.insert(0, server);
         let refused = placed.refused(launch).into_iter().chain(model.refused.clone()).collect();
-        Deployed { launch, table, image: None, workers, devices_per_host, remote, instances: 1, refused }
+        Deployed {
+            launch,
+            table,
+            image: None,
+            workers,
+            devices_per_host,
+            vendor: None,
+            remote,
+            instances: 1,
+            refused,
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::scope::to_schedulers;
 use super::settings::{SettingValue, Settings, Variable};
 use super::settings_file::{NamedFiles, entries, file_name};
 use crate::spec::launch::{Launch, LaunchOption, OptionPlace};
@@ -113,6 +114,7 @@ pub fn read(
         at += reader.word(at, words);
     }
     reader.settings_file(words, files);
+    to_schedulers(launch, &mut reader.read.settings);
     reader.read
 }
 

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::context::{SETTINGS_FOLDER, SlotText, WorkerText};
 use super::deployment::{Deployed, WorkerProgram};
+use super::program_check::ProgramCheck;
 use super::engine::{Engine, RenderedText};
 use crate::spec::error::Error;
 use crate::spec::launch::{Benchmark, Router};
@@ -18,6 +19,8 @@ pub struct RouterText {
     pub package: String,
     pub port: u64,
     pub image: Option<String>,
+    /// The check of its program.
+    pub needs: Option<ProgramCheck>,
     pub script: RouterForm,
     /// Among the services of docker compose.
     pub compose: RouterForm,
@@ -89,7 +92,9 @@ impl Routers<'_> {
             let any = Writer::ShellWord.write("0.0.0.0");
             self.context(context! { host => any.map(Serde), port => port }, port, address)
         };
+        let install = router.install.clone().unwrap_or_else(|| format!("install {}, see {}", router.package, router.source));
         Ok(Some(RouterText {
+            needs: ProgramCheck::of(router.command.split_whitespace(), &install),
             package: router.package.clone(),
             port,
             image: router.image.clone().or_else(|| self.deployed.image.map(|image| image.image.clone())),

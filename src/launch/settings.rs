@@ -6,11 +6,17 @@ use crate::spec::offload::{Offload, OffloadPart};
 use crate::spec::role::Role;
 use std::fmt;
 
+use crate::graph::model::ModelGraph;
+use crate::plan::parallel::Phase;
+use crate::plan::rules::classes;
+use crate::quantity::read::Plain;
 use crate::search::candidate::{Candidate, PoolPlan};
-use crate::search::problem::Problem;
-use crate::search::shape::usual_cut;
+use crate::search::problem::{Formats, Problem};
+use crate::serving::admission::residency;
+use crate::serving::instance::Instance;
 use crate::serving::terms::Lengths;
 use crate::spec::host_part::{HostPart, HostedTensors};
+use crate::spec::rule::ModelClass;
 use crate::spec::setting::Setting;
 
 /// Steps of the context in tokens: what fits is rounded down to them, as llama.cpp rounds the context of a slot
@@ -19,6 +25,8 @@ const CONTEXT_STEP: u64 = 256;
 /// Tokens that a chat template, special tokens and a benchmark's own tokenizer add to a request, at most: the scripts of
 /// <https://github.com/SemiAnalysisAI/InferenceX> start servers with ISL + OSL + 20 to ISL + OSL + 256.
 const TEMPLATE_TOKENS: u64 = 256;
+/// A runtime rounds its share to thousandths.
+const THOUSANDTHS: f64 = 1e3;
 /// Bytes of a GiB.
 const GIB: f64 = (1u64 << 30) as f64;
 
@@ -158,6 +166,9 @@ impl Settings {
         if let Some(name) = &model.served_name {
             self.set(Setting::ServedName, SettingValue::Word(name.clone()));
         }
+        if model.has_code {
+            self.set(Setting::RemoteCode, SettingValue::On(true));
+        }
         if let Some(overrides) = &model.overrides {
             self.set(Setting::ModelOverrides, SettingValue::Word(overrides.clone()));
         }
@@ -186,6 +197,8 @@ pub struct LaunchModel {
     pub refused: Option<String>,
     /// Keys of its configuration that decide the context and differ from the checkpoint's, as a JSON object.
     pub overrides: Option<String>,
+    /// Whether its repository has code that the runtime needs.
+    pub has_code: bool,
     /// Whether the checkpoint has scales of a KV format, which then applies by itself.
     pub states_kv: bool,
 }
@@ -236,10 +249,20 @@ pub fn settings(
     settings.formats(formats.weights_of(pool.role), &formats.kv, model);
     degrees(&mut settings, problem, pool);
     let sequences = pool.concurrency.div_ceil(pool.plan.dp).max(1);
-    let prepared = machine.max_sequences.map_or(sequences, |most| sequences.max(most.value() as u64));
-    settings.set(Setting::MaxSequences, Count(prepared));
+    let fixed = machine.max_sequences.map(|most| most.value() as u64);
+    let prepared = fixed.map_or(sequences, |most| sequences.max(most));
+    // A prefill worker also holds the requests whose caches it sends, as many as its memory allows: where no number is
+    // fixed, that of the runtime suffices. In SGLang a request keeps its row until its cache is sent
+    // (process_disagg_prefill_inflight_queue, disaggregation/prefill.py), of 2,048 to 4,096 without an option
+    // (resolve_max_num_reqs, mem_cache/kv_cache_configurator.py).
+    if pool.role != Role::Prefill || fixed.is_some() {
+        settings.set(Setting::MaxSequences, Count(prepared));
+        if pool.plan.pp > 1 {
+            settings.set(Setting::MicroBatch, Count(prepared.div_ceil(pool.plan.pp)));
+        }
+    }
     settings.set(Setting::TokenBudget, Count(machine.chip.max_batched_tokens.value() as u64));
-    settings.set(Setting::MemoryShare, Real(machine.chip.utilization.value()));
+    settings.set(Setting::MemoryShare, Real(memory_share(problem, formats, pool)));
     settings.hold(lengths, context, prepared);
     if pool.role != Role::Aggregated {
         let role = if pool.role == Role::Prefill { "prefill" } else { "decode" };
@@ -255,6 +278,19 @@ pub fn settings(
     settings
 }
 
+/// The share of a device that the pool is priced with.
+fn memory_share(problem: &Problem, formats: &Formats, pool: &PoolPlan) -> f64 {
+    let phase = if pool.role == Role::Prefill { Phase::Prefill } else { Phase::Decode };
+    let machine = formats.plain().of(phase);
+    // A plan that a rule forbids has no stages.
+    if machine.by_shape.is_none() || pool.stages.is_empty() {
+        return machine.chip.utilization.value();
+    }
+    let instance = Instance::new(&problem.graph, pool.plan, pool.stages.clone(), problem.tiers());
+    let held = residency(&Plain, &instance, phase, formats.plain(), problem.terms(), pool.concurrency);
+    (held.usable.value() / machine.chip.capacity.value() * THOUSANDTHS).round() / THOUSANDTHS
+}
+
 fn degrees(settings: &mut Settings, problem: &Problem, pool: &PoolPlan) {
     let plan = &pool.plan;
     for degree in Degree::stated().filter(|degree| *degree != Degree::MoeTp) {
@@ -263,6 +299,7 @@ fn degrees(settings: &mut Settings, problem: &Problem, pool: &PoolPlan) {
         }
     }
     settings.degree(Setting::Ranks, plan.tp * plan.dp);
+    settings.degree(Setting::StageRanks, plan.tp * plan.dp * plan.cp);
     if plan.dp > 1 {
         settings.set(Setting::AttentionDp, SettingValue::On(true));
     }
@@ -270,16 +307,17 @@ fn degrees(settings: &mut Settings, problem: &Problem, pool: &PoolPlan) {
         settings.set(Setting::ExpertParallel, SettingValue::On(true));
         settings.degree(Setting::MoeTp, plan.degree(Degree::MoeTp));
     }
+    if plan.cp > 1 {
+        settings.set(Setting::PrefillCp, SettingValue::On(true));
+        settings.set(Setting::PrefillCpWay, SettingValue::Word(attention(&problem.graph).to_owned()));
+    }
     if plan.sp {
         settings.set(Setting::Sp, SettingValue::On(true));
     }
     let layers: Vec<u64> = pool.stages.iter().map(|layers| u64::from(*layers)).collect();
     if plan.pp > 1 {
         settings.set(Setting::Pipeline, SettingValue::On(true));
-        let usual = usual_cut(&problem.graph, plan.pp) == pool.stages;
-        if !usual {
-            settings.set(Setting::StageLayers, SettingValue::Counts(layers.clone()));
-        }
+        settings.set(Setting::StageLayers, SettingValue::Counts(layers.clone()));
         settings.set(Setting::TensorSplit, SettingValue::Shares(shares_of_layers(&layers)));
     }
     if plan.tp > 1 {
@@ -288,6 +326,17 @@ fn degrees(settings: &mut Settings, problem: &Problem, pool: &PoolPlan) {
     if plan.devices() > 1 {
         let mode = if plan.tp > 1 { "tensor" } else { "layer" };
         settings.set(Setting::SplitMode, SettingValue::Word(mode.to_owned()));
+    }
+}
+
+/// The attention of a model by the way in which prompts are divided over context-parallel ranks.
+fn attention(graph: &ModelGraph) -> &'static str {
+    let classes = classes(graph);
+    let is = |class| classes.contains(&class);
+    match (is(ModelClass::SparseMla), is(ModelClass::Mla)) {
+        (true, _) => "sparse",
+        (false, true) => "latent",
+        (false, false) => "heads",
     }
 }
 

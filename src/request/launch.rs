@@ -155,6 +155,7 @@ pub(super) fn launch_model(
         made_at_start: !file && choice.made_at_start(config, runtime),
         refused,
         overrides: None,
+        has_code: model.has_code,
         states_kv: config.quantization.as_ref().is_some_and(|known| known.kv_format.is_some()),
     }
 }
@@ -246,7 +247,11 @@ fn notes(runtime: &str, deployed: &Deployed) -> Vec<String> {
         ));
     }
     if deployed.workers.iter().any(|worker| worker.hosts > 1) {
-        notes.push("replicas run on several hosts: the scripts need HOST_RANK and FIRST_HOST".to_owned());
+        let note = match &launch.ranks {
+            Some(ranks) => format!("replicas run on several hosts: {} starts a rank on each device", ranks.command[0]),
+            None => "replicas run on several hosts: the scripts need HOST_RANK and FIRST_HOST".to_owned(),
+        };
+        notes.push(note);
     }
     if !lists_replicas(deployed) {
         let operators = "without the files that list them; an operator or a router discovers them";

@@ -10,8 +10,10 @@ use super::speculative::checked;
 use super::terms::SharedPrefixes;
 use crate::cost::machine::Machine;
 use crate::cost::memory::{
-    Footprint, SharedPages, activations, footprint, prefix_pages, shared_tokens, weights,
+    Footprint, ServerShape, SharedPages, activations, footprint, memory_share, prefix_pages, shared_tokens,
+    weights,
 };
+use crate::graph::cache::Cache;
 use crate::plan::parallel::Phase;
 use crate::quantity::count::Count;
 use crate::quantity::num::{Num, Qty};
@@ -34,6 +36,28 @@ pub(super) struct StageMemory<T> {
     images: Option<T>,
     /// Room for copied weights, if any.
     copied: Option<T>,
+}
+
+/// The shape of a server with `sequences` of each attention rank.
+pub fn server_shape<R: Reading>(
+    read: &R,
+    instance: &Instance,
+    phase: Phase,
+    sequences: Qty<R::N>,
+) -> ServerShape<Qty<R::N>> {
+    let plan = &instance.plan;
+    let degree = |symbol, value| read.count(Count::plan(symbol, value));
+    let caches = || instance.sharded(phase).blocks.iter().flat_map(|block| &block.caches);
+    ServerShape {
+        devices: degree("devices", plan.devices()),
+        stage_ranks: degree("ranks_of_a_stage", plan.devices() / plan.pp.max(1)),
+        attention_ranks: degree("dp", plan.dp),
+        sequences,
+        several_attention_ranks: plan.dp > 1,
+        one_stage: plan.pp == 1,
+        latent: caches().any(|cache| matches!(cache, Cache::Latent { .. })),
+        prompts_only: phase == Phase::Prefill,
+    }
 }
 
 impl<N: Num> StageMemory<Qty<N>> {
@@ -105,7 +129,8 @@ impl<N: Num> StageMemory<Qty<N>> {
         };
         let pages = self.longest.map_or(pages, |longest| pages.max(longest));
         let state = self.state.map(|state| sequences * state);
-        footprint(self.weights, (pages, shared), state, peak, machine)
+        let share = memory_share(machine, &server_shape(read, instance, phase, sequences));
+        footprint(self.weights, (pages, shared), state, (peak, share), machine)
     }
 
     /// The most tokens that each of these sequences may have at its end, where `spilled` bytes are in host memory.

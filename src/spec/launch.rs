@@ -34,6 +34,11 @@ pub struct Launch {
     pub remote: Option<String>,
     /// The program that starts the process on all hosts of a group.
     pub starter: Option<GroupStarter>,
+    /// The programs that start the process once for each device of a worker over several hosts.
+    pub ranks: Option<RankStarter>,
+    /// Environment variables that its measurements had set, on devices of certain vendors.
+    #[serde(default)]
+    pub environment: Vec<LaunchVariable>,
     /// The request that places a model on running processes, where those of all hosts find each other.
     pub request: Option<PlacingRequest>,
     /// Source of the program, its port and its path.
@@ -42,6 +47,8 @@ pub struct Launch {
     pub port: u16,
     /// Path that answers when the server is ready.
     pub health: String,
+    /// Its pipeline stages where no option sets them; absent where it always needs the option.
+    pub stages: Option<DefaultStages>,
     /// First port of transfers of KV caches.
     #[serde(default)]
     pub transfer_port: Option<u16>,
@@ -118,6 +125,47 @@ pub struct GroupStarter {
     /// Whether the first host has the last layers.
     #[serde(default)]
     pub last_first: bool,
+    /// Source.
+    pub source: String,
+}
+
+/// Programs that start a process once for each device of all hosts. In their words `{hosts}`, `{devices}` and
+/// `{devices_per_host}` have the numbers of the worker.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RankStarter {
+    /// Its words in a job of a scheduler.
+    pub command: Vec<String>,
+    /// Those of another one without a scheduler.
+    pub other: Vec<String>,
+    /// Words between these and the program.
+    pub program: Vec<String>,
+    /// Source.
+    pub source: String,
+}
+
+impl RankStarter {
+    /// Words with the numbers of a worker of `devices` over `hosts`.
+    pub fn counted(words: &[String], hosts: u64, devices: u64) -> impl Iterator<Item = String> {
+        let numbers = [("{hosts}", hosts), ("{devices}", devices), ("{devices_per_host}", devices.div_ceil(hosts))];
+        words.iter().map(move |word| {
+            numbers.iter().fold(word.clone(), |word, (name, number)| word.replace(name, &number.to_string()))
+        })
+    }
+}
+
+/// An environment variable of a launch.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LaunchVariable {
+    /// Vendors of the devices.
+    pub vendors: Vec<String>,
+    /// Its name.
+    pub name: String,
+    /// Its value.
+    pub value: String,
+    /// The reason that it is there, for people.
+    pub why: String,
     /// Source.
     pub source: String,
 }
@@ -209,6 +257,9 @@ pub struct LaunchOption {
     /// Whether it is another spelling, which is read and never written.
     #[serde(default)]
     pub read_only: bool,
+    /// The scope of its number, where it is not that of one scheduler.
+    #[serde(default)]
+    pub scope: OptionScope,
     /// Text around the value, with `{}` in its place.
     pub template: Option<String>,
     /// The reason that the option is there, for people.
@@ -220,6 +271,58 @@ impl LaunchOption {
     pub fn around(&self) -> (&str, &str) {
         self.template.as_deref().and_then(|around| around.split_once("{}")).unwrap_or_default()
     }
+}
+
+/// The part of a server that a number of an option counts. Settings count one scheduler.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OptionScope {
+    /// One scheduler: an attention data-parallel rank.
+    #[default]
+    Rank,
+    /// All attention data-parallel ranks of a replica: each of them takes its part, rounded down, and at least one.
+    Replica,
+    /// One of the batches that fill a pipeline: a scheduler has as many of them as there are stages.
+    MicroBatch,
+}
+
+/// How a runtime divides layers over pipeline stages where no option says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StagesRule {
+    /// Evenly; nothing where the number does not divide.
+    Even,
+    /// Evenly; the first stages have one layer more where the number does not divide.
+    FirstMore,
+    /// The same with the last stages.
+    LastMore,
+    /// The same with the stages before the last one, which has the head.
+    BeforeLastMore,
+}
+
+impl StagesRule {
+    /// The layers of each of `stages`.
+    pub fn layers(self, layers: u64, stages: u64) -> Option<Vec<u64>> {
+        let more = layers.checked_rem(stages)?;
+        let has_more = |stage: u64| match self {
+            StagesRule::Even => false,
+            StagesRule::FirstMore => stage < more,
+            StagesRule::LastMore => stage >= stages - more,
+            StagesRule::BeforeLastMore => stage + 1 < stages && stage + 1 >= stages - more,
+        };
+        let known = self != StagesRule::Even || more == 0;
+        known.then(|| (0..stages).map(|stage| layers / stages + u64::from(has_more(stage))).collect())
+    }
+}
+
+/// The pipeline stages of a runtime without an option for them.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DefaultStages {
+    /// The rule.
+    pub rule: StagesRule,
+    /// Source.
+    pub source: String,
 }
 
 /// The place of an option in a launch.
@@ -240,6 +343,8 @@ pub enum OptionPlace {
     Yaml(String),
     /// The number of hosts in the file of the program that starts a group.
     Hosts,
+    /// The numbers of the program that starts the process on every device of all hosts.
+    Ranks,
     /// A key of the request that places the model on running processes.
     Request(String),
     /// A key of the JSON object that a flag takes.

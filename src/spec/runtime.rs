@@ -224,7 +224,9 @@ impl Runtime {
             share.unwrap_or_else(|| usual.utilization.clone()),
         );
         let runtime = Arc::unwrap_or_clone(self);
-        let memory = Reserve { utilization, ..runtime.memory };
+        // A stated share is that of every shape.
+        let by_shape = runtime.memory.by_shape.filter(|_| gpu_memory_utilization.is_none());
+        let memory = Reserve { utilization, by_shape, ..runtime.memory };
         Arc::new(Runtime { max_batched_tokens, max_sequences, memory, defaults_on: vec![], ..runtime })
     }
 
@@ -329,6 +331,8 @@ pub enum SchedulerPolicy {
 pub struct Reserve {
     /// Fraction of the device memory that it uses.
     pub utilization: Figure<Ratio>,
+    /// What a server leaves free beyond that, by its shape; absent where the fraction is the same for all.
+    pub by_shape: Option<ShapeReserve>,
     /// Bytes per sequence and logit for sampling; absent means only the fp32 logits.
     pub sampler: Option<Figure<Bytes>>,
     /// Buffers of the runtime, per device.
@@ -344,6 +348,50 @@ pub struct Reserve {
     pub at_start: Option<HeldAtStart>,
     /// Measured / predicted memory; absent without measurements.
     pub measured: Option<MemoryQuantiles>,
+}
+
+/// Memory that a server leaves free for activations and graphs, beyond that of a server on one device.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ShapeReserve {
+    /// For each further device of its stages.
+    pub per_device: Figure<Bytes>,
+    /// For each sequence of its decode graphs.
+    pub per_sequence: Figure<Bytes>,
+    /// The same for each attention data-parallel rank, where there are several.
+    pub per_rank_sequence: Figure<Bytes>,
+    /// The same on top, where the graphs have more than `many_sequences`.
+    pub per_rank_sequence_of_many: Figure<Bytes>,
+    /// Number of sequences of graphs above which they take more.
+    pub many_sequences: Figure<Ratio>,
+    /// Ranks of a stage up to which the graphs have fewer sequences.
+    pub narrow_ranks: Figure<Ratio>,
+    /// Maximum number of sequences of decode graphs, by the memory of a device: the first match applies.
+    pub graphs: Vec<DecodeGraphs>,
+    /// Graphs of prompts, on devices of these vendors and in one stage.
+    pub prompt_graph_vendors: Vec<String>,
+    /// Graphs of prompts with latent attention.
+    pub latent_prompts: Figure<Bytes>,
+    /// Graphs of prompts with other attention.
+    pub prompts: Figure<Bytes>,
+    /// The same for each token of a step.
+    pub per_prompt_token: Figure<Bytes>,
+    /// Maximum share of a device that a server uses in any shape, as bytes that it leaves.
+    pub least_free: Figure<Bytes>,
+    /// Devices with more memory than this leave so much.
+    pub least_free_above: Figure<Bytes>,
+}
+
+/// Maximum number of sequences of decode graphs.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DecodeGraphs {
+    /// Devices with less memory than this; absent for all.
+    pub below: Option<Figure<Bytes>>,
+    /// With few ranks of a stage.
+    pub narrow: Figure<Ratio>,
+    /// With more of them.
+    pub wide: Figure<Ratio>,
 }
 
 /// The longest requests that the KV cache of a server must hold when it starts.

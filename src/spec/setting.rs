@@ -76,6 +76,12 @@ settings! {
     Dcp: Count plan;
     /// Ranks of a server in all, where the runtime counts attention data parallelism inside them.
     Ranks: Count plan;
+    /// Ranks of a stage in all, where the runtime counts context parallelism inside them, too.
+    StageRanks: Count plan;
+    /// Whether prompts are divided over context-parallel ranks, where their number alone does not say it.
+    PrefillCp: Switch run;
+    /// Way in which prompts are divided, by the attention: `heads`, `latent`, or `sparse` with an indexer.
+    PrefillCpWay: Word run;
     /// Format of the weights, where it is not the checkpoint's own.
     WeightFormat: Word plan;
     /// Dtype of the weights of a checkpoint that is not quantized, where it is not the checkpoint's own.
@@ -84,6 +90,8 @@ settings! {
     KvFormat: Word plan;
     /// Maximum number of sequences per scheduler.
     MaxSequences: Count priced;
+    /// Sequences of one of the batches that fill a pipeline.
+    MicroBatch: Count run;
     /// Maximum number of tokens per step and scheduler.
     TokenBudget: Count priced;
     /// Share of the device memory that the runtime uses.
@@ -156,6 +164,8 @@ settings! {
     OverlapOff: Switch run;
     /// Number of hosts.
     Hosts: Count plan;
+    /// Devices of all hosts, where a process is started on each.
+    HostedRanks: Count run;
     /// Rank of this host.
     HostRank: Count run;
     /// Address of the first host.
@@ -168,6 +178,8 @@ settings! {
     FirstDpRank: Count run;
     /// Address of the first host, for attention data parallelism.
     DpAddress: Word run;
+    /// Whether the runtime runs code of the checkpoint's repository.
+    RemoteCode: Switch run;
     /// Keys of the model's configuration with other values, as a JSON object.
     ModelOverrides: Word plan;
     /// The runtime's own YAML file.

@@ -118,6 +118,7 @@ fn model_file(header: &GgufHeader, tensors: &[GgufTensor], path: &Path) -> Resul
         name,
         aliases: vec![],
         release: None,
+        code: None,
         parameters,
         config,
     })

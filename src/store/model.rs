@@ -32,6 +32,8 @@ pub struct ResolvedModel {
     /// When it was released, and in which family.
     pub release: Option<Release>,
     pub source: String,
+    /// Whether the repositories of its checkpoints have code that a server runs.
+    pub has_code: bool,
     /// Sizes of its checkpoint, computed when first needed.
     layout: Arc<OnceLock<Option<CheckpointLayout>>>,
 }
@@ -39,8 +41,11 @@ pub struct ResolvedModel {
 impl ResolvedModel {
     /// A model of which only the configuration is known.
     fn of(name: String, config: ModelConfig, source: String) -> ResolvedModel {
+        // Its classes are in the repository.
+        let has_code = config.value(&["auto_map".to_owned()]).is_some();
         ResolvedModel {
             name,
+            has_code,
             config: config.into(),
             published: vec![],
             named: None,
@@ -143,10 +148,11 @@ impl Catalog {
             .and_then(|shelved| from_catalog(&shelved, &repository.id).ok());
         let known = known.filter(|known| known.named.is_none());
         let fetched = ResolvedModel::of(repository.id.clone(), config, files.source);
-        let Some(ResolvedModel { published_total, release, published, .. }) = known else {
+        let Some(ResolvedModel { published_total, release, published, has_code, .. }) = known else {
             return Ok(fetched);
         };
-        Ok(ResolvedModel { published_total, release, published, ..fetched })
+        let has_code = fetched.has_code || has_code;
+        Ok(ResolvedModel { published_total, release, published, has_code, ..fetched })
     }
 
     /// Whether a text is the path of a model's file or folder.
@@ -174,6 +180,7 @@ impl Catalog {
                 published: file.published,
                 published_total: file.published_total,
                 release: file.release,
+                has_code: file.code.is_some(),
                 ..ResolvedModel::of(file.name, config, source)
             });
         }
@@ -233,6 +240,7 @@ fn from_catalog(shelved: &CatalogEntry, text: &str) -> Result<ResolvedModel, Err
         published_total: file.published_total.filter(|_| named.is_none()),
         published: file.published,
         release: file.release,
+        has_code: file.code.is_some(),
         named,
         ..ResolvedModel::of(name, config, format!("{} ({})", shelved.file, file.source))
     })

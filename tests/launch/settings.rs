@@ -55,6 +55,7 @@ fn every_option_of_a_launch_is_known_to_its_runtime() {
                 OptionPlace::Environment(_) => true,
                 OptionPlace::Request(_) => launch.request.is_some(),
                 OptionPlace::Hosts => launch.starter.is_some(),
+                OptionPlace::Ranks => launch.ranks.is_some(),
             };
             assert!(known, "{}: {option:?}", launch.id);
             for word in option.values.values() {
@@ -117,7 +118,7 @@ proptest! {
             let mut settings = Settings::default();
             for (option, pick) in launch.settings.iter().zip(picks.iter().cycle()) {
                 let other = option.setting == Setting::YamlFile
-                    || matches!(option.place, OptionPlace::Request(_) | OptionPlace::Hosts);
+                    || matches!(option.place, OptionPlace::Request(_) | OptionPlace::Hosts | OptionPlace::Ranks);
                 if *pick && !other && !option.read_only && settings.get(option.setting).is_none() {
                     settings.set(option.setting, value(option, (number, share, &word)));
                 }
@@ -131,7 +132,7 @@ proptest! {
             let files = NamedFiles::from([("server.yaml".to_owned(), yaml)]);
             let words: Vec<String> = written.options.iter().flat_map(|option| option.words.iter().map(text)).collect();
             let environment: Vec<(String, String)> =
-                written.environment.iter().map(|(name, word)| (name.clone(), text(word))).collect();
+                written.environment.iter().map(|one| (one.name.clone(), text(&one.word))).collect();
             let found = read((&launch, &table), &environment, &words, &files);
             prop_assert!(found.leftovers.is_empty(), "{}: {:?} of {:?}", launch.id, found.leftovers, words);
             for (setting, value) in found.settings.iter() {

@@ -1,7 +1,11 @@
+{%- from "shell/check" import check -%}
 #!/usr/bin/env bash
 {{ ("Spreads the requests over the workers: " ~ router.package ~ ".") | comment }}
 {{ (writer ~ " Plan: " ~ plan) | comment }}
 set -euo pipefail
+{%- if router.needs %}
+{{ check(router.needs) }}
+{%- endif %}
 cd "$(dirname "$0")"
 export HOST="${HOST:-127.0.0.1}"
 export PORT="${PORT:-{{ router.port }}}"

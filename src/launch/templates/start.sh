@@ -2,6 +2,9 @@
 # Starts every process of the plan on this host; when one stops, all stop.
 {{ (writer ~ " Plan: " ~ plan) | comment }}
 set -euo pipefail
+{%- if router or request %}
+command -v curl >/dev/null || { echo "curl is missing: install the package curl of the system" >&2; exit 1; }
+{%- endif %}
 cd "$(dirname "$0")"
 trap 'kill $(jobs -p) 2>/dev/null || true' EXIT
 {%- for worker in workers %}

@@ -29,6 +29,9 @@ pub struct ModelFile {
     /// Published number of elements of its checkpoint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published_total: Option<PublishedTotal>,
+    /// Code in the repositories of its checkpoints that a server runs, as in its published recipe.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<RepositoryCode>,
     /// Checkpoints of this model in other number formats.
     #[serde(default)]
     pub published: Vec<Published>,
@@ -44,6 +47,14 @@ pub struct Release {
     pub family: String,
     /// Month of the release of its weights, `YYYY-MM`.
     pub date: String,
+    /// Source.
+    pub source: String,
+}
+
+/// Code in a repository, next to the weights, that a server runs where it is trusted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RepositoryCode {
     /// Source.
     pub source: String,
 }
@@ -75,7 +86,7 @@ impl ModelFile {
     pub fn parse(text: &str) -> Result<ModelFile, Error> {
         each_key_once(text)?;
         read(text, "a model file").map_err(|fault| Error {
-            fix: "write source, name, parameters, config; optional: aliases, release, published".to_owned(),
+            fix: "write source, name, parameters, config; optional: aliases, release, code, published".to_owned(),
             ..fault
         })
     }
