@@ -6,7 +6,7 @@
 use super::device::Device;
 use super::error::Error;
 use super::figure::Figure;
-use super::format::NumberFormat;
+use super::format::{NumberFormat, ScaleBlock};
 use super::model::ModelConfig;
 use super::model::file::Published;
 use super::runtime::Runtime;
@@ -290,6 +290,7 @@ impl Precision<'_> {
 
     /// `format` as in the checkpoint: with its group sizes and its unquantized roles.
     fn as_stored(&self, format: NumberFormat) -> NumberFormat {
+        let format = NumberFormat { block: self.own_block().or(format.block), ..format };
         let Some(layout) = &self.layout else { return format };
         let dense = !layout.roles.iter().any(|(role, _)| role == "expert");
         let leaves = format.dense_leaves.as_ref().filter(|_| dense).unwrap_or(&format.leaves);
@@ -299,6 +300,16 @@ impl Precision<'_> {
             return format;
         }
         self.with_layout(format, layout)
+    }
+
+    /// Weights of the checkpoint that share a scale, where it states their number.
+    fn own_block(&self) -> Option<ScaleBlock> {
+        let stated = self.config.quantization.as_ref()?;
+        match (stated.weight_block_size, stated.group_size) {
+            (Some([outputs, inputs]), _) => Some(ScaleBlock { outputs, inputs }),
+            (None, Some(inputs)) => Some(ScaleBlock { outputs: 1, inputs }),
+            (None, None) => None,
+        }
     }
 
     fn with_layout(&self, format: NumberFormat, layout: &CheckpointLayout) -> NumberFormat {

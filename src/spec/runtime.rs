@@ -12,7 +12,7 @@ use super::device::Device;
 use super::figure::{Bytes, Figure, Ratio, Seconds};
 use super::host_part::HostCompute;
 use super::nearness::{Interval, LeftOut, MeasuredAt};
-use super::rule::{RankUnit, Rule};
+use super::rule::{CutBlocks, RankUnit, Rule};
 use super::scenario::Scenario;
 use crate::quantity::datum::{Grade, Source};
 
@@ -56,6 +56,9 @@ pub struct Runtime {
     /// Rules that no degree or format alone expresses.
     #[serde(default)]
     pub rules: Vec<Rule>,
+    /// Matrices whose shards may cut blocks of weights that share a scale.
+    #[serde(default)]
+    pub cut_blocks: Vec<CutBlocks>,
     /// Ranks that it counts on one device, where that is not 1.
     #[serde(default)]
     pub units: Vec<RankUnit>,
