@@ -13,6 +13,7 @@ pub mod legal_degrees;
 pub mod locality;
 pub mod parallel;
 pub mod rules;
+pub mod scale_blocks;
 pub mod shard;
 pub mod sharding;
 pub mod stages;

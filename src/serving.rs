@@ -14,6 +14,7 @@ pub mod longest;
 pub mod metrics;
 pub mod mixed;
 pub mod placed;
+pub mod page_pool;
 mod pool_capacity;
 mod pool_state;
 pub mod residency;

@@ -12,6 +12,7 @@ mod physics;
 mod placement;
 mod purchase;
 mod reasons;
+mod scale_blocks;
 mod servers;
 mod shared_prefixes;
 mod text;

@@ -1,5 +1,7 @@
 //! The constants that operator costs use: a device with one runtime and one set of formats.
 
+use std::sync::Arc;
+
 use super::calibration::ConstantMultipliers;
 use super::host::HostMachine;
 use super::roofline::RooflineParams;
@@ -11,7 +13,7 @@ use crate::quantity::datum::Datum;
 use crate::quantity::num::{Num, Qty};
 use crate::quantity::read::Reading;
 use crate::spec::constant::{CalibratedConstant, calibrated_constants};
-use crate::spec::runtime::{SchedulerPolicy, StepPolicy};
+use crate::spec::runtime::{PagePool, SchedulerPolicy, StepPolicy};
 
 figures! {
     /// Constants of one device.
@@ -178,6 +180,12 @@ pub struct Machine<T> {
     pub max_sequences: Option<T>,
     /// What a server leaves free by its shape, where the runtime decides so.
     pub by_shape: Option<ShapeReserve<T>>,
+    /// Draft tokens of a sequence that the runtime verifies in its start-up profile, where it does not take all.
+    pub sampler_drafts: Option<T>,
+    /// Pages of the KV cache of layers that keep entries for several tokens, where the runtime has one pool for all.
+    pub page_pool: Option<Arc<PagePool>>,
+    /// Elements and bytes of an entry of such a pool, where its format has parts in others.
+    pub pool_entry: Option<(u64, u64)>,
     /// How the runtime makes up its steps, where that is known.
     pub policy: Option<StepPolicy>,
     /// How long the scheduler holds new prompts back, where launch flags say so.
@@ -236,6 +244,9 @@ impl Machine<Datum> {
             quantised: self.quantised,
             max_sequences: self.max_sequences.as_ref().map(|datum| read.datum(datum)),
             by_shape: self.by_shape.as_ref().map(|reserve| reserve.map(|datum| read.datum(datum))),
+            sampler_drafts: self.sampler_drafts.as_ref().map(|datum| read.datum(datum)),
+            page_pool: self.page_pool.clone(),
+            pool_entry: self.pool_entry,
             policy: self.policy,
             held: self.held.as_ref().map(|held| held.map(|datum| read.datum(datum))),
             calibration: Vec::new(),

@@ -1,5 +1,7 @@
 //! Builds a [`Machine`]: selects the constants of device, runtime and formats.
 
+use std::sync::Arc;
+
 use serde::Deserialize;
 use serde::de::value::StrDeserializer;
 
@@ -291,9 +293,16 @@ impl MachineBuilder<'_> {
         let of = |kv: &&NumberFormat| {
             let mut machine = plain.clone();
             machine.chip.kv_bytes = kv_bytes(kv);
+            machine.pool_entry = self.pool_entry(kv);
             self.with_host(machine)
         };
         Ok(each.iter().map(of).collect())
+    }
+
+    /// Elements and bytes of an entry of compressed attention in `kv`, where the runtime states them.
+    fn pool_entry(&self, kv: &NumberFormat) -> Option<(u64, u64)> {
+        let entries = &self.runtime.memory.page_pool.as_ref()?.entries;
+        entries.iter().find(|one| one.kv_format == kv.id).map(|one| (one.width, one.bytes))
     }
 
     fn without_host(&self) -> Result<Machine<Datum>, Error> {
@@ -328,6 +337,9 @@ impl MachineBuilder<'_> {
                 tokens_ratio: held.tokens_ratio.datum("held_tokens_ratio"),
             }),
             max_sequences: self.runtime.taken(device).max_sequences.map(|f| f.datum("max_sequences")),
+            page_pool: self.runtime.memory.page_pool.clone().map(Arc::new),
+            pool_entry: self.pool_entry(self.kv),
+            sampler_drafts: self.runtime.memory.sampler_drafts.as_ref().map(|f| f.datum("sampler_drafts")),
             calibration,
             memory_correction: self.correction(|one| one.memory),
             host: None,

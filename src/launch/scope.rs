@@ -26,7 +26,8 @@ impl OptionScope {
 
 /// Schedulers of a replica: its attention data-parallel ranks.
 fn schedulers(settings: &Settings) -> u64 {
-    let ranks = || settings.count(Setting::Ranks).filter(|_| settings.is_on(Setting::AttentionDp));
+    let of = |setting| settings.count(setting).filter(|_| settings.is_on(Setting::AttentionDp));
+    let ranks = || of(Setting::Copies).or(of(Setting::Ranks));
     settings.count(Setting::Dp).or_else(ranks).unwrap_or(1).max(1)
 }
 
@@ -44,8 +45,14 @@ pub(super) fn stated(option: &LaunchOption, value: &SettingValue, settings: &Set
 
 /// Turns numbers as options state them into those of a scheduler, when the degrees of all options are known.
 pub(super) fn to_schedulers(launch: &Launch, settings: &mut Settings) {
-    for option in &launch.settings {
-        if let (false, Some(number)) = (option.scope == OptionScope::Rank, settings.count(option.setting)) {
+    let mut seen = Vec::new();
+    for option in launch.settings.iter().filter(|option| option.scope != OptionScope::Rank) {
+        // Another spelling of the same number has the same scope.
+        if seen.contains(&option.setting) {
+            continue;
+        }
+        seen.push(option.setting);
+        if let Some(number) = settings.count(option.setting) {
             let own = option.scope.of_a_scheduler(number, settings);
             settings.set(option.setting, SettingValue::Count(own));
         }

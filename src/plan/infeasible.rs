@@ -40,6 +40,12 @@ pub enum Infeasible {
         shard: u64,
         /// Block size of the scales.
         block: u64,
+        /// The runtime.
+        runtime: String,
+        /// Id of the weight format.
+        format: String,
+        /// Version of the runtime from which on it runs such shards, if any.
+        since: Option<String>,
     },
     /// Expert layers must use the same devices as attention.
     ExpertRanks {
@@ -267,9 +273,14 @@ impl Infeasible {
                 let numbers = format!("({kv_heads} mod {tp} = {over}, {tp} mod {kv_heads} = {under})");
                 format!("{kv_heads} key/value heads neither divide by tp {tp} nor replicate evenly {numbers}")
             }
-            Infeasible::BlockCut { what, shard, block } => {
+            Infeasible::BlockCut { what, shard, block, runtime, format, since } => {
                 let cut = format!("which cuts a quantisation block of {block}");
-                format!("a shard of {what} is {shard} wide, {cut} ({shard} mod {block} = {})", shard % block)
+                let later = since.as_ref().map(|version| format!("; from version {version} on it runs these"));
+                format!(
+                    "{runtime} in {format}: a shard of {what} is {shard} wide, {cut} ({shard} mod {block} = {}){}",
+                    shard % block,
+                    later.unwrap_or_default()
+                )
             }
             Infeasible::ExpertRanks { attention, experts } => {
                 let sizes = format!("tp x cp x dp = {attention}, but moe_tp x ep = {experts}");

@@ -4,13 +4,13 @@ use super::infeasible::Infeasible;
 use super::locality::gcd;
 use super::parallel::{LayerType, ParallelPlan};
 use super::rules::RuntimeRules;
+use super::scale_blocks::{self, BlockLimits};
 use super::sharding::layer_type;
 use crate::graph::dimensions::{
     CompressedAttention, CrossAttention, LatentAttention, Recurrence, RoutedExperts, SoftmaxAttention,
 };
 use crate::graph::model::{ModelGraph, OperatorNode};
 use crate::graph::operator::{Operator, Split};
-use crate::graph::tensor::TensorRole;
 use crate::quantity::count::Count;
 use crate::spec::degree::Degree;
 use crate::spec::role::Role;
@@ -24,8 +24,8 @@ pub struct LegalLimits<'a> {
     pub domain: u64,
     /// Devices within which an instance may have any size: a node of several innermost tiers, or one such tier.
     pub block: u64,
-    /// Block size of quantisation scales, and the roles with scales.
-    pub scales: Option<(u64, [bool; super::shard::ROLES])>,
+    /// Blocks of weights that share a scale; `None` where shards may end anywhere.
+    pub scales: Option<BlockLimits<'a>>,
     /// The rules of the runtime, and the format of the KV cache; `None` supports all.
     pub runtime: Option<(&'a RuntimeRules, &'a str)>,
 }
@@ -66,16 +66,13 @@ pub fn tensor_parallel(
     limits: &LegalLimits,
 ) -> Result<(), Infeasible> {
     for node in graph.layer_nodes() {
-        operator_divides(node, plan, limits)?;
+        operator_divides(node, plan)?;
     }
+    scale_blocks::dense(graph, plan, limits)?;
     graph.draft.as_ref().map_or(Ok(()), |draft| tensor_parallel(&draft.graph, plan, limits))
 }
 
-fn operator_divides(
-    node: &OperatorNode,
-    plan: &ParallelPlan,
-    limits: &LegalLimits,
-) -> Result<(), Infeasible> {
+fn operator_divides(node: &OperatorNode, plan: &ParallelPlan) -> Result<(), Infeasible> {
     let layer_type = layer_type(&node.operator, node.role()).unwrap_or(LayerType::Attention);
     let tp = plan.tp_of(layer_type);
     let degree = match (layer_type, plan.ffn_tp) {
@@ -83,10 +80,7 @@ fn operator_divides(
         _ => "tp",
     };
     let over = |what, whole: Count| divides(what, whole.value, degree, tp);
-    let matrix = |whole: Count| {
-        over("intermediate_size", whole)?;
-        uncut(limits, node.role(), "intermediate_size", whole.value, tp)
-    };
+    let matrix = |whole: Count| over("intermediate_size", whole);
     match node.operator {
         Operator::Attention(SoftmaxAttention { heads, kv_heads, .. })
         | Operator::CrossAttention(CrossAttention { heads, kv_heads, .. }) => {
@@ -142,26 +136,10 @@ pub fn expert_parallel(
         if let Operator::Experts(RoutedExperts { experts, intermediate, .. }) = node.operator {
             divides("experts", experts.value, "ep", ep)?;
             divides("moe_intermediate_size", intermediate.value, "moe_tp", moe_tp)?;
-            uncut(limits, Some(TensorRole::Expert), "moe_intermediate_size", intermediate.value, moe_tp)?;
+            scale_blocks::experts(intermediate.value, moe_tp, limits)?;
         }
     }
     graph.draft.as_ref().map_or(Ok(()), |draft| expert_parallel(&draft.graph, ep, moe_tp, limits))
-}
-
-fn uncut(
-    limits: &LegalLimits,
-    role: Option<TensorRole>,
-    what: &'static str,
-    whole: u64,
-    parts: u64,
-) -> Result<(), Infeasible> {
-    let Some((block, roles)) = limits.scales else { return Ok(()) };
-    let shard = whole / parts;
-    let quantised = role.is_some_and(|role| roles[role as usize]);
-    if quantised && parts > 1 && !shard.is_multiple_of(block) {
-        return Err(Infeasible::BlockCut { what, shard, block });
-    }
-    Ok(())
 }
 
 /// Checks that an instance of this many devices fits the system.

@@ -10,7 +10,7 @@ use crate::spec::cluster::Cluster;
 use crate::spec::degree::Degree;
 use crate::spec::offload::OffloadPart;
 use crate::spec::role::Role;
-use crate::spec::rule::{ModelClass, Requirement, Rule, RuleCondition};
+use crate::spec::rule::{CutBlocks, ModelClass, Requirement, Rule, RuleCondition, VersionRange};
 use crate::spec::runtime::Runtime;
 
 /// A worker of one role.
@@ -59,6 +59,8 @@ pub struct RuntimeRules {
     pub lifted: bool,
     /// The rules whose conditions on version, model and devices hold.
     rules: Vec<Rule>,
+    /// Matrices whose shards may cut blocks of scales, and whether in the version at hand.
+    cuts: Vec<(CutBlocks, bool)>,
     /// Devices of a host.
     host: u64,
     /// Attention heads and KV heads of every attention.
@@ -74,8 +76,9 @@ impl RuntimeRules {
         cluster: &Cluster,
     ) -> RuntimeRules {
         let classes = classes(graph);
+        let holds = |versions: Option<&VersionRange>| versions.is_none_or(|range| range.holds(version));
         let concerns = |rule: &&Rule| {
-            rule.versions.as_ref().is_none_or(|range| range.holds(version))
+            holds(rule.versions.as_ref())
                 && concerns(&rule.when, &classes, &graph.model_type, &cluster.device.family)
         };
         RuntimeRules {
@@ -84,9 +87,20 @@ impl RuntimeRules {
             streams: runtime.streams.clone(),
             lifted: false,
             rules: runtime.rules.iter().filter(concerns).cloned().collect(),
+            cuts: runtime.cut_blocks.iter().map(|cut| (cut.clone(), holds(cut.versions.as_ref()))).collect(),
             host: cluster.devices_per_node,
             heads: heads(graph),
         }
+    }
+
+    /// The matrices whose shards may cut blocks of scales.
+    pub fn cuts(&self) -> impl Iterator<Item = &CutBlocks> {
+        self.cuts.iter().filter(|(_, holds)| *holds).map(|(cut, _)| cut)
+    }
+
+    /// Those whose shards may do so in other versions only.
+    pub fn later_cuts(&self) -> impl Iterator<Item = &CutBlocks> {
+        self.cuts.iter().filter(|(_, holds)| !holds).map(|(cut, _)| cut)
     }
 
     /// The same runtime as if it ran any plan.
@@ -289,6 +303,7 @@ mod tests {
             streams: vec![],
             lifted: false,
             rules: vec![serde_json::from_str(&text).unwrap()],
+            cuts: vec![],
             host: 4,
             heads: vec![(32, 8)],
         }

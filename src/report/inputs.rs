@@ -119,6 +119,6 @@ pub struct Speculation {
     pub draft: String,
     /// Draft tokens per step.
     pub tokens: u64,
-    /// Acceptance rate of a draft token, as given.
+    /// Accepted draft tokens over draft tokens, as given; 0 where it is not.
     pub acceptance: f64,
 }

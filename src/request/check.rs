@@ -190,7 +190,7 @@ impl<'a> Start<'a> {
         }
         edits.push((Setting::ExpertParallel, On(true)));
         let settings = &launch.processes[0].read.settings;
-        for setting in [Setting::Tp, Setting::Ranks, Setting::Ep] {
+        for setting in [Setting::Tp, Setting::Ranks, Setting::StageRanks, Setting::Ep] {
             let now = settings.count(setting).unwrap_or(1);
             edits.extend([2, 4, 8].map(|times| (setting, Count(now * times))));
             edits.extend((now > 1 && now % 2 == 0).then_some((setting, Count(now / 2))));

@@ -1,6 +1,7 @@
 //! From a resolved problem to its report: the problem as understood, lower weight formats, why.
 
 use crate::quantity::datum::Grade;
+use crate::quantity::num::Qty;
 use crate::report::inputs::{ReportImages, ReportInputs, ReportedTier, Speculation};
 use crate::report::result::LowerFormat;
 use crate::report::why::{Why, why as why_report};
@@ -15,6 +16,7 @@ use crate::search::problem::Problem;
 use crate::search::run::Control;
 use crate::search::why::{change_results, families};
 use crate::serving::economy::Bill;
+use crate::serving::speculative::accepted;
 use crate::spec::cluster::{Cluster, Tier};
 use crate::spec::defaults::{HOUR, MONTH};
 use crate::spec::error::Error;
@@ -68,8 +70,26 @@ pub fn report_inputs(resolved: &ResolvedScenario, problem: &Problem) -> ReportIn
         amortization_months: owned.map(|owned| owned.amortization.value / MONTH),
         utilization: owned.map(|owned| owned.utilization.value),
         hours_per_day: bill.map(|_| resolved.economics.serving_time.value / HOUR),
-        warnings: warning(&resolved.model.source, &resolved.graph.ignored_keys).into_iter().collect(),
+        warnings: warning(&resolved.model.source, &resolved.graph.ignored_keys)
+            .into_iter()
+            .chain(unstated_acceptance(resolved))
+            .collect(),
     }
+}
+
+/// The range of figures under an unknown acceptance rate.
+fn unstated_acceptance(resolved: &ResolvedScenario) -> Option<String> {
+    let tokens = resolved.graph.draft.as_ref().filter(|_| resolved.unstated_acceptance)?.tokens;
+    let typical = &resolved.defaults.typical_acceptance;
+    let rate = typical.value;
+    let yields = accepted(Qty::<f64>::from(rate), tokens).value();
+    Some(format!(
+        "acceptance: not stated, so every time and rate here counts no draft token as accepted, the least a step \
+         yields; with {:.0} % accepted ({}) a step yields {yields:.2} tokens: TPOT is {yields:.2} times shorter. \
+         Memory does not depend on it. Set --acceptance (accepted / drafted, which servers report)",
+        rate * 100.0,
+        typical.source.text
+    ))
 }
 
 fn tier(of: &Tier, cluster: &Cluster) -> ReportedTier {

@@ -225,7 +225,9 @@ fn legal(
         let same = |other: usize| {
             let other = &problem.formats[other];
             // Plans that scales of one block size allow, by the same rules of the runtime.
-            let scales = other.block == formats.block && other.machine.quantised == formats.machine.quantised;
+            let scales = other.block == formats.block
+                && (other.block.is_none() || other.weights == formats.weights)
+                && other.machine.quantised == formats.machine.quantised;
             scales && (other.kv == formats.kv || !problem.runtime.read_kv())
         };
         let alike = known.iter().position(|(other, _)| same(*other));

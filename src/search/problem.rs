@@ -20,6 +20,7 @@ use crate::plan::legal::LegalLimits;
 use crate::plan::locality::lcm;
 use crate::plan::parallel::Phase;
 use crate::plan::rules::RuntimeRules;
+use crate::plan::scale_blocks::BlockLimits;
 use crate::plan::shard::ROLES;
 use crate::quantity::datum::Datum;
 use crate::quantity::num::Qty;
@@ -28,7 +29,7 @@ use crate::serving::economy::Bill;
 use crate::serving::evaluate::{Evaluation, Slowest};
 use crate::serving::terms::{Demand, Lengths, WorkloadInputs, WorkloadTerms};
 use crate::spec::cluster::Cluster;
-use crate::spec::format::NumberFormat;
+use crate::spec::format::{NumberFormat, ScaleBlock};
 use crate::spec::nearness::{Interval, PredictionIntervals};
 use crate::spec::objective::{LatencyLimits, Metric, MetricInput, ObjectiveTerm};
 use crate::spec::odds::PointLatencies;
@@ -43,8 +44,8 @@ pub struct Formats {
     /// Id of the weight format of prefill workers, where it is another: then every plan is disaggregated.
     pub prefill_weights: Option<String>,
     pub kv: String,
-    /// Block size of the scales of the weight format; a shard must not cut a block.
-    pub block: Option<u64>,
+    /// Weights of the weight format that share a scale; a shard must not cut such a block.
+    pub block: Option<ScaleBlock>,
     /// Machine figures with their sources.
     pub machine: Machine<Datum>,
     pub intervals: Option<PredictionIntervals>,
@@ -82,7 +83,9 @@ impl Formats {
     pub fn with_prefill(mut self, weights: &NumberFormat, machine: Machine<Datum>) -> Formats {
         self.prefill_weights = Some(weights.id.clone());
         // A plan cuts the blocks of neither.
-        self.block = [self.block, weights.block].into_iter().flatten().reduce(lcm);
+        self.block = [self.block, weights.block].into_iter().flatten().reduce(|one, other| {
+            ScaleBlock { outputs: lcm(one.outputs, other.outputs), inputs: lcm(one.inputs, other.inputs) }
+        });
         self.machine.prefill = Some(Box::new(machine));
         self.reread();
         self
@@ -403,7 +406,7 @@ impl Problem {
             devices: self.cluster.devices(),
             domain: self.cluster.domain(),
             block: self.cluster.block(),
-            scales: formats.block.map(|block| (block, roles)),
+            scales: formats.block.map(|block| BlockLimits { block, roles, format: &formats.weights }),
             runtime: (!self.runtime.lifted).then_some((&self.runtime, formats.kv.as_str())),
         }
     }

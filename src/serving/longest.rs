@@ -4,6 +4,7 @@
 //! the least over all choices of layers that have stopped, so the longest context is the most over them.
 
 use super::instance::{Instance, StageKind};
+use super::page_pool::PooledCaches;
 use super::residency::{draft, grows, stage_caches};
 use crate::cost::machine::Machine;
 use crate::graph::cache::Cache;
@@ -67,6 +68,9 @@ impl<N: Num> CacheGrowth<Qty<N>> {
         stage: &StageKind,
         machine: &Machine<Qty<N>>,
     ) -> CacheGrowth<Qty<N>> {
+        if let Some(pool) = PooledCaches::of(read, instance, phase, stage, machine) {
+            return CacheGrowth { page: pool.block, unlimited: Some(pool.page), windows: vec![] };
+        }
         let page = read.count(instance.plan.cache_ranks()) * machine.chip.block_tokens;
         let cached = |tokens, of: Option<u64>| {
             let picked = |cache: &Cache| grows(cache) && cache.limit() == of;

@@ -2,6 +2,7 @@
 
 use super::instance::{Instance, StageKind};
 use super::longest::CacheGrowth;
+use super::page_pool::PooledCaches;
 use super::residency::{
     CachedSequences, copied, draft, fuller, grows, images, keeps_all, on_device, stage_caches,
     stage_elements, stage_state,
@@ -32,6 +33,8 @@ pub(super) struct StageMemory<T> {
     shared: Option<(SharedPages<T>, T)>,
     /// State of a sequence, if any.
     state: Option<T>,
+    /// The pool of its caches, where layers of all kinds have one.
+    pool: Option<PooledCaches<T>>,
     /// Activations of the images of a request, if any.
     images: Option<T>,
     /// Room for copied weights, if any.
@@ -79,10 +82,15 @@ impl<N: Num> StageMemory<Qty<N>> {
         let count =
             |symbol, value| read.count(Count::derived(symbol, value, "elements on the fullest device"));
         let chip = &machine.chip;
-        let cached = |tokens| stage_caches(read, instance, phase, stage, tokens, machine, &grows);
+        let pool = PooledCaches::of(read, instance, phase, stage, machine);
+        let kept = |tokens, of: &dyn Fn(&Cache) -> bool| match pool {
+            Some(pool) => pool.entries(tokens),
+            None => stage_caches(read, instance, phase, stage, tokens, machine, &of),
+        };
+        let cached = |tokens| kept(tokens, &grows);
         let prefix = |SharedPrefixes { tokens, groups }| {
             let tokens = shared_tokens(tokens, read.count(instance.plan.cache_ranks()), chip);
-            let bytes = stage_caches(read, instance, phase, stage, tokens, machine, &keeps_all);
+            let bytes = kept(tokens, &keeps_all);
             (SharedPages { tokens, bytes }, groups)
         };
         StageMemory {
@@ -91,7 +99,11 @@ impl<N: Num> StageMemory<Qty<N>> {
             most: cached(held.most),
             longest: held.longest.map(cached),
             shared: held.shared.map(prefix),
-            state: stage_state(read, instance, phase, stage, machine),
+            state: match (stage_state(read, instance, phase, stage, machine), pool) {
+                (Some(state), Some(pool)) => Some(state + pool.fixed),
+                (state, pool) => state.or(pool.map(|pool| pool.fixed)),
+            },
+            pool,
             images: model
                 .encoder
                 .as_ref()
@@ -113,7 +125,7 @@ impl<N: Num> StageMemory<Qty<N>> {
         let (model, chip, sequences) = (instance.sharded(phase), &machine.chip, held.sequences);
         // Interpolated between whole pages of both lengths, so that more sequences never take less memory.
         let cache = self.least + held.part * (self.most - self.least);
-        let sampled = machine.max_sequences.unwrap_or(sequences) * checked(read, instance);
+        let sampled = sampled(read, instance, sequences, machine);
         let (hidden, widest, vocab) =
             (read.count(model.hidden), read.count(model.widest), read.count(model.vocab));
         let peak = activations(chip.max_batched_tokens, hidden, widest, sampled, vocab, chip);
@@ -128,9 +140,22 @@ impl<N: Num> StageMemory<Qty<N>> {
             None => (sequences * cache, None),
         };
         let pages = self.longest.map_or(pages, |longest| pages.max(longest));
+        let pages = self.in_flight(read, held, machine).map_or(pages, |in_flight| pages + in_flight);
         let state = self.state.map(|state| sequences * state);
         let share = memory_share(machine, &server_shape(read, instance, phase, sequences));
         footprint(self.weights, (pages, shared), state, (peak, share), machine)
+    }
+
+    /// Bytes of a pool that the tokens of the steps in flight take, if any.
+    fn in_flight<R: Reading<N = N>>(
+        &self,
+        read: &R,
+        held: CachedSequences<Qty<N>>,
+        machine: &Machine<Qty<N>>,
+    ) -> Option<Qty<N>> {
+        let all = held.sequences * held.most;
+        let all = held.longest.map_or(all, |longest| all.max(longest));
+        self.pool.map(|pool| pool.of_steps(read, all, machine))
     }
 
     /// The most tokens that each of these sequences may have at its end, where `spilled` bytes are in host memory.
@@ -145,6 +170,7 @@ impl<N: Num> StageMemory<Qty<N>> {
         let now = self.footprint(read, instance, phase, held, machine);
         let free = now.usable - now.weights - now.activations - now.buffers;
         let free = spilled.map_or(free, |spilled| free + spilled);
+        let free = self.in_flight(read, held, machine).map_or(free, |in_flight| free - in_flight);
         let free = now.state.map_or(free, |state| free - state);
         let pages = free / (1.0 + machine.chip.fragmentation);
         let free_bytes = match self.shared {
@@ -155,6 +181,24 @@ impl<N: Num> StageMemory<Qty<N>> {
             None => pages / held.sequences,
         };
         growth.longest(free_bytes, held.most - held.least, held.part)
+    }
+}
+
+/// Rows of logits for which memory is reserved: a start-up profile has those of a fixed number of sequences, at most the
+/// tokens of a step.
+fn sampled<R: Reading>(
+    read: &R,
+    instance: &Instance,
+    sequences: Qty<R::N>,
+    machine: &Machine<Qty<R::N>>,
+) -> Qty<R::N> {
+    let rows = match (&instance.draft, machine.sampler_drafts) {
+        (Some(_), Some(profiled)) => checked(read, instance).min(profiled + 1.0),
+        _ => checked(read, instance),
+    };
+    match machine.max_sequences {
+        Some(most) => (most * rows).min(machine.chip.max_batched_tokens),
+        None => sequences * rows,
     }
 }
 

@@ -35,6 +35,8 @@ pub struct Defaults {
     pub memory_bound_power: Figure<Ratio>,
     /// Fraction of the power limit drawn at idle.
     pub idle_power: Figure<Ratio>,
+    /// Accepted part of draft tokens in published runs, where a scenario states none: the end of a range.
+    pub typical_acceptance: Figure<Ratio>,
     /// Devices in the PCIe slots of a host, where no system defines it.
     pub pcie_devices: Figure<Ratio>,
     /// Rates of a bus whose devices do not read each other's memory, by their number.

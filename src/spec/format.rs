@@ -25,8 +25,8 @@ pub struct NumberFormat {
     pub kv: bool,
     /// Size of an element, scales included (`"4.25 bit"`).
     pub bits_per_element: Figure<Bytes>,
-    /// Block size of the scales along the sharded dimension; a shard may not cut a block.
-    pub block: Option<u64>,
+    /// Weights that share a scale; absent where shards of a matrix may end anywhere.
+    pub block: Option<ScaleBlock>,
     /// Roles kept in the model's own dtype: `embedding`, `lm_head`, `norm`, `router`, `attention` …
     #[serde(default)]
     pub leaves: Vec<String>,
@@ -45,6 +45,21 @@ pub struct NumberFormat {
     pub quality: Option<Quality>,
     /// Remarks.
     pub notes: Option<String>,
+}
+
+/// Weights that share a scale: rows and columns of a matrix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ScaleBlock {
+    /// Outputs.
+    #[serde(default = "one")]
+    pub outputs: u64,
+    /// Inputs.
+    pub inputs: u64,
+}
+
+fn one() -> u64 {
+    1
 }
 
 /// A published quality loss of a format.

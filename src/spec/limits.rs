@@ -89,7 +89,7 @@ limits! {
     DISTINCT_PROMPTS = "distinct-prompts": whole from 1e0 to 1e8, "prompts", "as for the requests of a simulation";
     BATCH = "batch": whole from 1e0 to 1e7, "requests", "as for concurrency";
     DRAFT_TOKENS = "draft-tokens": whole from 1e0 to 64e0, "tokens", "a draft token after 64 others is almost never accepted";
-    ACCEPTANCE = "acceptance": number from 0e0 to 1e0, "", "a probability";
+    ACCEPTANCE = "acceptance": number from 0e0 to 1e0, "", "accepted draft tokens over draft tokens";
     TTFT = "ttft": number from 1e-9 to 1e9, "s", "from below any device's response time to 30 years";
     TPOT = "tpot": number from 1e-9 to 1e9, "s", "as for ttft";
     E2E = "e2e": number from 1e-9 to 1e9, "s", "as for ttft";

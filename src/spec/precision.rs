@@ -6,7 +6,7 @@
 use super::device::Device;
 use super::error::Error;
 use super::figure::Figure;
-use super::format::NumberFormat;
+use super::format::{NumberFormat, ScaleBlock};
 use super::model::ModelConfig;
 use super::model::file::Published;
 use super::runtime::Runtime;
@@ -74,6 +74,8 @@ pub const EIGHT_BITS: (f64, f64) = (8.0, 9.5);
 /// Bits per weight, scales included, that count as 4 bits. Below, a format is used only by name: published losses grow
 /// fast there (<https://github.com/ggml-org/llama.cpp/blob/master/tools/quantize/README.md>).
 pub const FOUR_BITS: (f64, f64) = (4.0, 5.5);
+/// Bits of the widest format that is used without its name.
+const SIXTEEN_BITS: f64 = 16.0;
 
 /// Size of a checkpoint's weights in its own formats, from its tensors and its quantization.
 #[derive(Clone, Debug, PartialEq)]
@@ -133,8 +135,10 @@ impl Precision<'_> {
         let own = self.own()?;
         match requested {
             Some(ANY) => {
+                // More than 16 bits add nothing to a checkpoint of 16.
                 let wanted = |format: &NumberFormat| {
-                    format.weights && format.bits_per_element.value * 8.0 >= FOUR_BITS.0
+                    let bits = format.bits_per_element.value * 8.0;
+                    format.weights && (FOUR_BITS.0..=SIXTEEN_BITS).contains(&bits)
                 };
                 let converted = self.each(&self.runtime.weight_formats, wanted)?;
                 Ok(distinct(own.filter(|own| self.runs(&own.format)).into_iter().chain(converted)))
@@ -206,7 +210,8 @@ impl Precision<'_> {
         match requested {
             Some(ANY) => {
                 let known = &self.runtime.kv_formats;
-                let others = self.each(known, |format| format.kv)?;
+                let others =
+                    self.each(known, |format| format.kv && format.bits_per_element.value * 8.0 <= SIXTEEN_BITS)?;
                 let native = known.contains(&native.format.id).then_some(native);
                 Ok(distinct(native.into_iter().chain(others)))
             }
@@ -290,6 +295,7 @@ impl Precision<'_> {
 
     /// `format` as in the checkpoint: with its group sizes and its unquantized roles.
     fn as_stored(&self, format: NumberFormat) -> NumberFormat {
+        let format = NumberFormat { block: self.own_block().or(format.block), ..format };
         let Some(layout) = &self.layout else { return format };
         let dense = !layout.roles.iter().any(|(role, _)| role == "expert");
         let leaves = format.dense_leaves.as_ref().filter(|_| dense).unwrap_or(&format.leaves);
@@ -299,6 +305,16 @@ impl Precision<'_> {
             return format;
         }
         self.with_layout(format, layout)
+    }
+
+    /// Weights of the checkpoint that share a scale, where it states their number.
+    fn own_block(&self) -> Option<ScaleBlock> {
+        let stated = self.config.quantization.as_ref()?;
+        match (stated.weight_block_size, stated.group_size) {
+            (Some([outputs, inputs]), _) => Some(ScaleBlock { outputs, inputs }),
+            (None, Some(inputs)) => Some(ScaleBlock { outputs: 1, inputs }),
+            (None, None) => None,
+        }
     }
 
     fn with_layout(&self, format: NumberFormat, layout: &CheckpointLayout) -> NumberFormat {

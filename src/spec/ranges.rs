@@ -28,7 +28,8 @@ fn factors(key: &str, values: &[f64]) -> Result<(), Error> {
 pub fn format(format: &NumberFormat) -> Result<(), Error> {
     const BITS: Limit = Limit { least: 1.0 / 64.0, most: 64.0, or_zero: false, ..super::limits::BYTES };
     BITS.check("bits_per_element", format.bits_per_element.value)?;
-    format.block.map_or(Ok(()), |block| BLOCK.check_whole("block", block))
+    let block = format.block.iter().flat_map(|block| [block.outputs, block.inputs]);
+    block.into_iter().try_for_each(|side| BLOCK.check_whole("block", side))
 }
 
 /// A system: number of devices, and interconnect.

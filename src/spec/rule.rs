@@ -38,7 +38,7 @@ pub struct RankUnit {
     pub source: String,
 }
 
-/// Versions of a runtime. A run without a version is of the newest.
+/// Versions of a runtime. A run without a version is of the newest, unless a change is too new to count on.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VersionRange {
@@ -46,6 +46,8 @@ pub struct VersionRange {
     pub from: Option<String>,
     /// The first version after the range.
     pub below: Option<String>,
+    /// Whether a run without a version counts as one of the range; if absent, it counts as the newest.
+    pub unstated: Option<bool>,
 }
 
 /// Condition of a rule; what is empty or absent holds for all.
@@ -68,6 +70,45 @@ pub struct RuleCondition {
     pub above_one: Vec<Degree>,
     /// The worker spans several hosts.
     pub several_hosts: bool,
+}
+
+/// Matrices whose shards may end inside a block of weights that share a scale: the runtime pads the shards, divides the
+/// blocks, or has a scale for each shard.
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CutBlocks {
+    /// Weight formats.
+    pub formats: Vec<String>,
+    pub matrices: Vec<DividedMatrix>,
+    /// The smallest divisor that shard and block must have in common; any if absent.
+    pub least: Option<u64>,
+    /// Versions of the runtime; all if absent.
+    pub versions: Option<VersionRange>,
+    /// Source.
+    pub source: String,
+}
+
+/// A matrix that tensor parallelism divides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DividedMatrix {
+    /// Those of routed experts.
+    Experts,
+    /// Divided by inputs: the second matrix of attention or of a feed-forward network.
+    Inputs,
+    /// Divided by outputs.
+    Outputs,
+    /// Divided by outputs and stored with others as one: queries, keys and values; gate and up.
+    JoinedOutputs,
+}
+
+impl CutBlocks {
+    /// Whether shards may cut a block with which they have the divisor `common`.
+    pub fn allows(&self, format: &str, matrix: DividedMatrix, common: u64) -> bool {
+        self.formats.iter().any(|known| known == format)
+            && self.matrices.contains(&matrix)
+            && self.least.is_none_or(|least| common >= least)
+    }
 }
 
 /// Deployments and devices that are considered only where they are allowed.
@@ -185,7 +226,7 @@ impl Requirement {
 impl VersionRange {
     /// Whether `version` is in the range; none is the newest.
     pub fn holds(&self, version: Option<&str>) -> bool {
-        let Some(version) = version else { return self.below.is_none() };
+        let Some(version) = version else { return self.unstated.unwrap_or(self.below.is_none()) };
         let version = numbers(version);
         self.from.as_ref().is_none_or(|from| version >= numbers(from))
             && self.below.as_ref().is_none_or(|below| version < numbers(below))
@@ -214,6 +255,7 @@ mod tests {
         let range = |from: Option<&str>, below: Option<&str>| VersionRange {
             from: from.map(str::to_owned),
             below: below.map(str::to_owned),
+            unstated: None,
         };
         let holds = |from, below, version| range(from, below).holds(version);
         assert!(holds(Some("0.9"), None, Some("0.10.1")), "10 is after 9");
@@ -223,5 +265,7 @@ mod tests {
         assert!(holds(None, Some("0.33"), Some("0.32")));
         assert!(holds(Some("0.33"), None, None));
         assert!(!holds(None, Some("0.33"), None), "none is the newest");
+        let old = VersionRange { unstated: Some(true), ..range(None, Some("0.33")) };
+        assert!(old.holds(None) && old.holds(Some("0.32")) && !old.holds(Some("0.33")));
     }
 }

@@ -12,7 +12,7 @@ use super::device::Device;
 use super::figure::{Bytes, Figure, Ratio, Seconds};
 use super::host_part::HostCompute;
 use super::nearness::{Interval, LeftOut, MeasuredAt};
-use super::rule::{RankUnit, Rule};
+use super::rule::{CutBlocks, RankUnit, Rule};
 use super::scenario::Scenario;
 use crate::quantity::datum::{Grade, Source};
 
@@ -56,6 +56,9 @@ pub struct Runtime {
     /// Rules that no degree or format alone expresses.
     #[serde(default)]
     pub rules: Vec<Rule>,
+    /// Matrices whose shards may cut blocks of weights that share a scale.
+    #[serde(default)]
+    pub cut_blocks: Vec<CutBlocks>,
     /// Ranks that it counts on one device, where that is not 1.
     #[serde(default)]
     pub units: Vec<RankUnit>,
@@ -335,6 +338,8 @@ pub struct Reserve {
     pub by_shape: Option<ShapeReserve>,
     /// Bytes per sequence and logit for sampling; absent means only the fp32 logits.
     pub sampler: Option<Figure<Bytes>>,
+    /// Draft tokens of a sequence that it verifies in its start-up profile; all of a step if absent.
+    pub sampler_drafts: Option<Figure<Ratio>>,
     /// Buffers of the runtime, per device.
     pub buffers: Figure<Bytes>,
     /// Fraction of the cache lost to fragmentation.
@@ -346,6 +351,8 @@ pub struct Reserve {
     pub shared_prefixes: Option<PrefixSharing>,
     /// Longest requests that its KV cache holds when it starts; absent where it checks nothing.
     pub at_start: Option<HeldAtStart>,
+    /// Pages of models whose layers keep entries for several tokens each, where layers of all kinds share one pool.
+    pub page_pool: Option<PagePool>,
     /// Measured / predicted memory; absent without measurements.
     pub measured: Option<MemoryQuantiles>,
 }
@@ -392,6 +399,47 @@ pub struct DecodeGraphs {
     pub narrow: Figure<Ratio>,
     /// With more of them.
     pub wide: Figure<Ratio>,
+
+/// A pool of equal pages for caches of all kinds: a page has a block of every layer that keeps compressed entries. The
+/// windows and the compressors' states of a sequence take whole pages of it too, block by block.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PagePool {
+    /// Tokens of a block of compressed entries.
+    pub block_tokens: u64,
+    /// Tokens of a block of a window.
+    pub window_block_tokens: u64,
+    /// Tokens of a block of a compressor's state, by the tokens of an entry.
+    pub states: Vec<StateBlock>,
+    /// Steps whose tokens are in flight at once.
+    pub steps_in_flight: u64,
+    /// Bytes of an entry in formats with parts in others.
+    #[serde(default)]
+    pub entries: Vec<EntryBytes>,
+    /// Where that is stated.
+    pub source: String,
+}
+
+/// Block of a compressor's state.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StateBlock {
+    /// Tokens of an entry.
+    pub every: u64,
+    /// Tokens of a block.
+    pub block_tokens: u64,
+}
+
+/// Bytes of an entry in a KV format.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EntryBytes {
+    /// Id of the KV format.
+    pub kv_format: String,
+    /// Elements of an entry.
+    pub width: u64,
+    /// Its bytes.
+    pub bytes: u64,
 }
 
 /// The longest requests that the KV cache of a server must hold when it starts.

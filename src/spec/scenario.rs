@@ -114,7 +114,7 @@ scenario! {
     /// Draft tokens per step [default: 1]
     #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = whole(&DRAFT_TOKENS), allow_negative_numbers = true, help_heading = SPECULATION))]
     pub draft_tokens: u64,
-    /// Per-token acceptance rate of the draft, measured on your traffic
+    /// Accepted draft tokens / draft tokens, as servers report it [default: a range from 0 on]
     #[cfg_attr(feature = "cli", arg(long, value_name = "P", value_parser = number(&ACCEPTANCE), allow_negative_numbers = true, help_heading = SPECULATION))]
     pub acceptance: f64,
     /// TTFT SLO: maximum time to first token, e.g. 500ms; `none` for no limit

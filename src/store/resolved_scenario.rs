@@ -70,8 +70,10 @@ pub struct ResolvedScenario {
     pub defaults: Defaults,
     /// Offload of weights, experts or KV cache to host memory.
     pub offload: OffloadPolicy,
-    /// Acceptance rate of draft tokens, with speculative decoding.
+    /// Acceptance rate of draft tokens, with speculative decoding: accepted / drafted.
     pub acceptance: Option<f64>,
+    /// Whether the scenario has a draft and states no rate: then it counts as 0.
+    pub unstated_acceptance: bool,
     pub confidence: Confidence,
     pub evidence: EvidenceRule,
     pub mode: Option<ServingMode>,
@@ -165,6 +167,7 @@ impl ResolvedScenario {
             defaults,
             offload: scenario.offload.unwrap_or_default(),
             acceptance,
+            unstated_acceptance: scenario.draft.is_some() && scenario.acceptance.is_none(),
             confidence: scenario.risk.unwrap_or_default(),
             evidence: scenario.evidence.unwrap_or_default(),
             mode: scenario.mode,

@@ -23,6 +23,7 @@ use crate::cost::machine::PricedLink;
 use crate::plan::infeasible::Infeasible;
 use crate::plan::legal::{LegalLimits, caches, check, has_experts};
 use crate::plan::parallel::ParallelPlan;
+use crate::plan::scale_blocks::BlockLimits;
 use crate::quantity::datum::Datum;
 use crate::search::placement::price::PlacementProblem;
 use crate::spec::cluster::{Cluster, System, Tier, Topology};
@@ -261,7 +262,7 @@ fn shared(
         devices: degree,
         domain: degree,
         block: u64::MAX,
-        scales: weights.format.block.map(|block| (block, roles)),
+        scales: weights.format.block.map(|block| BlockLimits { block, roles, format: &weights.format.id }),
         runtime: (!rules.lifted).then_some((&rules, kv)),
     };
     let one = ParallelPlan { tp: degree, ..ParallelPlan::SINGLE };

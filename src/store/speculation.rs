@@ -15,7 +15,8 @@ const PADDING: u64 = 128;
 const OWN: &str = "mtp";
 
 impl Catalog {
-    /// Adds the draft of the scenario to `graph`; returns the acceptance rate.
+    /// Adds the draft of the scenario to `graph`; returns the acceptance rate. Without one, no draft token counts as
+    /// accepted: memory does not depend on it, and a step yields no less.
     pub(super) fn speculation(
         &self,
         scenario: &Scenario,
@@ -27,11 +28,7 @@ impl Catalog {
                 _ => Err(Error::new("draft", "nothing", "a draft", "set `mtp` or a model's name")),
             };
         };
-        let Some(acceptance) = scenario.acceptance else {
-            let fix =
-                "set the rate measured on your traffic (servers report it), e.g. 0.8; it depends on the text";
-            return Err(Error::new("acceptance", "nothing", "an acceptance rate from 0 to 1", fix));
-        };
+        let acceptance = scenario.acceptance.unwrap_or(0.0);
         ACCEPTANCE.check("acceptance", acceptance)?;
         let tokens = scenario.draft_tokens.unwrap_or(1);
         DRAFT_TOKENS.check_whole("draft-tokens", tokens)?;
@@ -101,7 +98,8 @@ mod tests {
         let key = |result: Result<ResolvedScenario, Error>| result.map(|_| "accepted").unwrap_err().key;
         assert_eq!(key(resolve("Llama-3.3-70B-Instruct", Some("mtp"), None, Some(0.8))), "draft");
         assert_eq!(key(resolve("Llama-3.3-70B-Instruct", Some("DeepSeek-V3"), None, Some(0.8))), "draft");
-        assert_eq!(key(resolve("DeepSeek-V3", Some("mtp"), None, None)), "acceptance");
+        let unknown = resolve("DeepSeek-V3", Some("mtp"), None, None).unwrap();
+        assert_eq!((unknown.acceptance, unknown.unstated_acceptance), (Some(0.0), true));
         assert_eq!(key(resolve("DeepSeek-V3", Some("mtp"), None, Some(1.5))), "acceptance");
         assert_eq!(key(resolve("DeepSeek-V3", Some("mtp"), Some(0), Some(0.8))), "draft-tokens");
         assert_eq!(key(resolve("DeepSeek-V3", None, Some(3), None)), "draft");

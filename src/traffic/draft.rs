@@ -14,7 +14,29 @@ pub struct DraftSettings {
     pub acceptance: f64,
 }
 
+/// Halvings after which a chance is exact.
+const HALVINGS: u32 = 60;
+
 impl DraftSettings {
+    /// A draft of whose tokens the model accepts the part `share`: the chance `a` of each next one solves
+    /// `a + a^2 + ... + a^tokens = tokens x share`.
+    pub fn of_share(tokens: u32, share: f64) -> DraftSettings {
+        let (mut low, mut high) = (0.0, 1.0);
+        for _ in 0..HALVINGS {
+            let acceptance = f64::midpoint(low, high);
+            let is_less = DraftSettings { tokens, acceptance }.share() < share;
+            (low, high) = if is_less { (acceptance, high) } else { (low, acceptance) };
+        }
+        let acceptance = if share <= 0.0 { 0.0 } else { high };
+        DraftSettings { tokens, acceptance }
+    }
+
+    /// The part of its tokens that the model accepts.
+    pub fn share(self) -> f64 {
+        let accepted = (0..self.tokens).fold(0.0, |sum, _| self.acceptance * (1.0 + sum));
+        accepted / f64::from(self.tokens.max(1))
+    }
+
     /// The proposed tokens that request `id` gets in the step after its `made` tokens of output. Requests of equal number
     /// get equal ones whatever the plan and the order of steps, so that plans are compared on the same drafts.
     ///
@@ -67,6 +89,15 @@ mod tests {
                 let error = 5.0 * (expected * (1.0 - expected) / f64::from(count)).sqrt();
                 assert!((share - expected).abs() <= error, "{tokens} {acceptance}: {number} {share}");
             }
+        }
+    }
+
+    #[test]
+    fn the_chance_of_a_token_gives_the_accepted_share() {
+        for (tokens, share) in [(1, 0.85), (3, 0.645), (3, 0.0), (7, 0.29), (8, 1.0), (4, 0.02)] {
+            let draft = DraftSettings::of_share(tokens, share);
+            assert!((draft.share() - share).abs() < 1e-12, "{tokens} {share}: {draft:?}");
+            assert!(draft.acceptance >= share, "a chance under all earlier ones is no smaller: {draft:?}");
         }
     }
 

@@ -1,7 +1,5 @@
 //! Layout and load of a measured row, and the reasons against incomplete rows.
 
-use crate::quantity::num::Qty;
-use crate::serving::speculative::accepted;
 use crate::traffic::draft::DraftSettings;
 use crate::validate::measured::{MeasuredArrivals, MeasuredDegrees, MeasuredRow};
 use crate::validate::run_kind::RunKind;
@@ -19,17 +17,7 @@ pub(super) fn draft(row: &MeasuredRow) -> Result<Option<DraftSettings>, String> 
     let Some(tokens) = digits.filter(|tokens| yields <= f64::from(*tokens) + 1.0) else {
         return Err(format!("speculative: {method}, with unknown draft tokens for {yields} tokens per step"));
     };
-    Ok(Some(DraftSettings { tokens, acceptance: acceptance(yields, u64::from(tokens)) }))
-}
-
-/// The probability of a draft token with which a step yields this many.
-fn acceptance(yields: f64, tokens: u64) -> f64 {
-    let (mut low, mut high) = (0.0, 1.0);
-    for _ in 0..60 {
-        let middle = f64::midpoint(low, high);
-        if accepted(Qty::<f64>::from(middle), tokens).value() < yields { low = middle } else { high = middle }
-    }
-    high
+    Ok(Some(DraftSettings::of_share(tokens, (yields - 1.0) / f64::from(tokens))))
 }
 
 fn devices_by_degrees(row: &MeasuredRow) -> u64 {
@@ -83,6 +71,8 @@ pub(super) fn known_load(row: &MeasuredRow) -> Result<u64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::quantity::num::Qty;
+    use crate::serving::speculative::accepted;
     use crate::validate::measured::Record;
 
     #[test]
@@ -113,10 +103,21 @@ mod tests {
 
     #[test]
     fn the_acceptance_rate_gives_the_tokens_of_a_step() {
-        for (yields, tokens) in [(2.49, 3), (2.99, 3), (1.0, 1), (4.0, 3)] {
-            let rate = acceptance(yields, tokens);
-            let back = accepted(Qty::<f64>::from(rate), tokens).value();
-            assert!((back - yields).abs() < 1e-9, "{yields}: {rate} gives {back}");
+        for (yields, tokens) in [("2.49", 3), ("2.99", 3), ("1.0", 1), ("4.0", 3)] {
+            let method = format!("mtp {tokens}");
+            let cells = [
+                ("model", "a/b"),
+                ("hardware", "x"),
+                ("runtime", "vllm"),
+                ("workload", "AgentX"),
+                ("hit_rate_theoretical", ""),
+                ("speculative", method.as_str()),
+                ("acceptance_length", yields),
+            ];
+            let draft = draft(&Record(cells.into_iter().collect()).measured().unwrap()).unwrap().unwrap();
+            let back = accepted(Qty::<f64>::from(draft.share()), tokens).value();
+            let yields: f64 = yields.parse().unwrap();
+            assert!((back - yields).abs() < 1e-9, "{yields}: {draft:?} gives {back}");
         }
     }
 }

@@ -138,7 +138,7 @@ struct ScenarioKey {
     max_num_seqs: Option<u64>,
     /// Bits of the number.
     gpu_memory_utilization: Option<u64>,
-    /// Draft tokens of a step, and the bits of their acceptance rate.
+    /// Draft tokens of a step, and the bits of the share of them that is accepted.
     draft: Option<(u64, u64)>,
     /// Steps for which its server holds prompts back, and the bits of the part of a step at which it no longer does.
     held: Option<(u32, u64)>,
@@ -169,7 +169,7 @@ impl ScenarioKey {
             draft: draft(row)
                 .ok()
                 .flatten()
-                .map(|draft| (u64::from(draft.tokens), draft.acceptance.to_bits())),
+                .map(|draft| (u64::from(draft.tokens), draft.share().to_bits())),
         }
     }
 
