@@ -23,6 +23,8 @@ pub mod kind;
 pub mod launches;
 mod lookup;
 pub mod model;
+mod model_lookup;
+mod model_name;
 mod network;
 mod objective_choice;
 mod overrides;

@@ -21,6 +21,7 @@ use super::unknown_keys::UnknownKeys;
 use super::used_files::{DEFAULTS, FileKey, UsedFiles};
 use crate::spec::defaults::Defaults;
 use crate::spec::error::Error;
+use crate::spec::format::NameSuffix;
 use crate::spec::json_fault;
 use crate::spec::overrides::Override;
 use crate::spec::ranges;
@@ -158,12 +159,17 @@ pub struct EntryLabel {
     pub device: String,
     #[serde(default)]
     pub published: Vec<PublishedId>,
+    /// Ends of the names of checkpoints in a format.
+    #[serde(default)]
+    pub suffixes: Vec<NameSuffix>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
 pub struct PublishedId {
     /// Hugging Face id.
     pub id: String,
+    #[serde(default)]
+    pub weight_format: String,
 }
 
 /// The reason that a name matches no file.
