@@ -216,6 +216,14 @@ fn from_catalog(found: &NamedModel, text: &str) -> Result<ResolvedModel, Error> 
     let file = if shelved.user { model_file(&content) } else { ModelFile::parse(&content) };
     let file = file.map_err(|fault| fault.in_file(&shelved.file))?;
     let config = file.model_config().map_err(|fault| fault.in_file(&shelved.file))?;
+    if let (true, StatedFormat::Own, Some(base)) = (found.varied, &found.format, &found.base)
+        && let Some(own) = config.quantization.as_ref().map(|quantized| &quantized.method)
+    {
+        // Kimi-K2-Thinking has the shapes of Kimi-K2-Instruct in another format.
+        let found = format!("`{text}`, a variant of {base}, whose checkpoint is quantized ({own})");
+        let fix = format!("use --model {base}, or add the format to the name, e.g. {base}-BF16");
+        return Err(Error::new("model", found, "a checkpoint whose format is known", fix));
+    }
     let (named, read_as) = checkpoint(found, &file, config.weight_format(), text);
     let name = named.as_ref().map_or(file.name, |published| published.id.clone());
     Ok(ResolvedModel {

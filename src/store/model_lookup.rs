@@ -16,6 +16,8 @@ pub(super) struct NamedModel {
     pub entry: CatalogEntry,
     /// The name in the catalogue that it is read as, where that is another.
     pub base: Option<String>,
+    /// Whether it is another training or date of that one.
+    pub varied: bool,
     pub format: StatedFormat,
 }
 
@@ -31,6 +33,9 @@ pub(super) enum StatedFormat {
     /// None, of a packed model.
     Packed,
 }
+
+/// How far its variant is from the wanted one, its file, label and name.
+type FoundBase = (usize, CatalogEntry, Arc<EntryLabel>, String);
 
 /// Ends of names with the formats that they state.
 struct Suffixes(Vec<(NameSuffix, String)>);
@@ -76,16 +81,16 @@ impl Catalog {
         let same = |name: &str| is_same_name(name, text) || is_same_name(short(name), text);
         let exact = self.find_by(CatalogKind::Models, text, |label, _| names(label).any(|name| same(name)));
         let Err(LookupError::Unknown(fault)) = exact else {
-            return exact.map(|entry| NamedModel { entry, base: None, format: StatedFormat::Own });
+            return exact.map(|entry| NamedModel { entry, base: None, varied: false, format: StatedFormat::Own });
         };
         if let Some((entry, id)) = self.published_as(text) {
-            return Ok(NamedModel { entry, base: None, format: StatedFormat::Published(id) });
+            return Ok(NamedModel { entry, base: None, varied: false, format: StatedFormat::Published(id) });
         }
         let suffixes = self.suffixes();
         let name = ModelName::parse(text, &suffixes.ends());
-        if let Some((entry, label, base)) = self.base_of(&name, &suffixes)? {
+        if let Some((distance, entry, label, base)) = self.base_of(&name, &suffixes)? {
             let format = stated(&name, (&base, &label), &suffixes)?;
-            return Ok(NamedModel { entry, base: Some(base), format });
+            return Ok(NamedModel { entry, base: Some(base), varied: distance > 0, format });
         }
         let begun = self.find_by(CatalogKind::Models, text, |label, _| {
             // A beginning ends at a separator: `Llama-3.3` of `Llama-3.3-70B`.
@@ -95,7 +100,7 @@ impl Catalog {
             })
         });
         match begun {
-            Ok(entry) => Ok(NamedModel { entry, base: None, format: StatedFormat::Own }),
+            Ok(entry) => Ok(NamedModel { entry, base: None, varied: false, format: StatedFormat::Own }),
             Err(LookupError::Unknown(_)) => {
                 let near = if name.format.is_some() || name.packed { name.base.join("-") } else { text.into() };
                 let fix = self.unknown_name(CatalogKind::Models, text, &near).fix;
@@ -122,9 +127,9 @@ impl Catalog {
         &self,
         name: &ModelName,
         suffixes: &Suffixes,
-    ) -> Result<Option<(CatalogEntry, Arc<EntryLabel>, String)>, LookupError> {
+    ) -> Result<Option<FoundBase>, LookupError> {
         let ends = suffixes.ends();
-        let mut found: Vec<(usize, CatalogEntry, Arc<EntryLabel>, String)> = Vec::new();
+        let mut found: Vec<FoundBase> = Vec::new();
         for entry in self.entries(CatalogKind::Models).into_values() {
             let Ok(label) = self.label(&entry) else { continue };
             let distance = |known: &&String| {
@@ -148,7 +153,7 @@ impl Catalog {
             let fault = Error::new("model", found, "the variant of one of them", "use one of those names");
             return Err(LookupError::Unclear(fault));
         }
-        Ok(found.into_iter().next().map(|(_, entry, label, known)| (entry, label, known)))
+        Ok(found.into_iter().next())
     }
 
     fn suffixes(&self) -> Suffixes {
