@@ -6,6 +6,8 @@ pub mod catalog;
 pub mod check;
 pub mod closed_output;
 pub mod detect;
+mod device_lookup;
+mod device_name;
 #[cfg(feature = "cli")]
 mod download;
 pub mod families;

@@ -162,6 +162,28 @@ pub struct EntryLabel {
     /// Ends of the names of checkpoints in a format.
     #[serde(default)]
     pub suffixes: Vec<NameSuffix>,
+    #[serde(default)]
+    pub memory: LabelledMemory,
+}
+
+/// The memory of a device, for its name.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct LabelledMemory {
+    #[serde(default)]
+    pub marketed: Option<LabelledSize>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub struct LabelledSize {
+    #[serde(default)]
+    pub value: serde_json::Value,
+}
+
+impl LabelledSize {
+    /// `80 GB`.
+    pub fn gigabytes(&self) -> Option<u64> {
+        self.value.as_str()?.strip_suffix("GB")?.trim().parse().ok()
+    }
 }
 
 #[derive(Clone, Debug, Deserialize)]

@@ -46,12 +46,15 @@ impl Suffixes {
         self.0.iter().flat_map(|(suffix, _)| suffix.names.iter().map(|name| words(name).join("-"))).collect()
     }
 
-    /// The suffix of `owner` with this end, else that of every publisher, with its format.
-    fn format(&self, end: &str, owner: &str) -> Option<&(NameSuffix, String)> {
+    /// The suffix of `owner` with this end, else that of every publisher, else where no publisher is named that of any, with its
+    /// format.
+    fn format(&self, end: &str, (owner, named): (&str, bool)) -> Option<&(NameSuffix, String)> {
         let has = |suffix: &NameSuffix| suffix.names.iter().any(|name| words(name).join("-") == end);
         let of = |suffix: &NameSuffix| suffix.owners.iter().any(|known| known.eq_ignore_ascii_case(owner));
         let owned = self.0.iter().find(|(suffix, _)| has(suffix) && of(suffix));
-        owned.or_else(|| self.0.iter().find(|(suffix, _)| has(suffix) && suffix.owners.is_empty()))
+        let general = || self.0.iter().find(|(suffix, _)| has(suffix) && suffix.owners.is_empty());
+        let any = || self.0.iter().find(|(suffix, _)| has(suffix) && !named);
+        owned.or_else(general).or_else(any)
     }
 }
 
@@ -185,7 +188,7 @@ fn stated(
     if let Some(published) = label.published.iter().find(like) {
         return Ok(StatedFormat::Suffix(published.weight_format.clone(), None));
     }
-    match suffixes.format(end, owner_of) {
+    match suffixes.format(end, (owner_of, name.owner.is_some())) {
         Some((suffix, format)) if !name.unpriced => {
             Ok(StatedFormat::Suffix(format.clone(), suffix.differs.clone()))
         }
