@@ -6,6 +6,8 @@ pub mod catalog;
 pub mod check;
 pub mod closed_output;
 pub mod detect;
+mod device_lookup;
+mod device_name;
 #[cfg(feature = "cli")]
 mod download;
 pub mod families;
@@ -23,6 +25,8 @@ pub mod kind;
 pub mod launches;
 mod lookup;
 pub mod model;
+mod model_lookup;
+mod model_name;
 mod network;
 mod objective_choice;
 mod overrides;

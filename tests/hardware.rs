@@ -58,6 +58,7 @@ fn peaks_memories_and_links_of_devices_agree() {
             ("nvidia-gb300 peak.int8", "Blackwell Ultra gave INT8 up"),
             ("nvidia-rtx-5060 peak.fp4", "FP32 accumulation halves fp8 on GeForce, not FP4"),
             ("nvidia-rtx-5060-ti-16gb peak.fp4", "FP32 accumulation halves fp8 on GeForce, not FP4"),
+            ("nvidia-rtx-5060-ti-8gb peak.fp4", "FP32 accumulation halves fp8 on GeForce, not FP4"),
             ("nvidia-rtx-5070 peak.fp4", "FP32 accumulation halves fp8 on GeForce, not FP4"),
             ("nvidia-rtx-5070-ti peak.fp4", "FP32 accumulation halves fp8 on GeForce, not FP4"),
             ("nvidia-rtx-5080 peak.fp4", "FP32 accumulation halves fp8 on GeForce, not FP4"),

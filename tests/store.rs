@@ -23,12 +23,16 @@ use mantile::store::kind::{CatalogKind, Entry, KINDS, shipped_defaults};
 use mantile::store::resolved_scenario::ResolvedScenario;
 use serde_json::Value;
 
+#[path = "store/device_names.rs"]
+mod device_names;
 #[path = "store/fetch.rs"]
 mod fetch;
 #[path = "store/foreign_hardware.rs"]
 mod foreign_hardware;
 #[path = "store/guarded.rs"]
 mod guarded;
+#[path = "store/model_names.rs"]
+mod model_names;
 #[path = "store/spoilt.rs"]
 mod spoilt;
 #[path = "store/versions.rs"]

@@ -25,6 +25,9 @@ pub struct ReportImages {
 pub struct ReportInputs {
     /// The model's name.
     pub model: String,
+    /// The model of the catalogue, and its format, that this name was read as, where it is not a name of the catalogue.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_as: Option<String>,
     /// The system's name.
     pub hardware: String,
     /// Devices of the system.

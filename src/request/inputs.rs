@@ -34,6 +34,7 @@ pub fn report_inputs(resolved: &ResolvedScenario, problem: &Problem) -> ReportIn
     let owned = bill.and_then(Bill::as_owned);
     ReportInputs {
         model: resolved.model.name.clone(),
+        read_as: resolved.model.read_as.clone(),
         hardware: resolved.cluster.name.clone(),
         devices: resolved.cluster.devices(),
         interconnect: resolved.cluster.tiers.iter().map(|of| tier(of, &resolved.cluster)).collect(),

@@ -118,6 +118,9 @@ fn inspected(catalog: &Catalog, name: &str, overrides: &[String]) -> Result<Insp
         published_total: total.map(|total| Reconciliation::of(&inspection, total)),
         inspection: inspection.overridden(&keys),
         name: model.name,
-        source: model.source,
+        source: match model.read_as {
+            Some(base) => format!("read as {base}: {}", model.source),
+            None => model.source,
+        },
     })
 }

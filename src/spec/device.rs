@@ -172,6 +172,9 @@ pub struct ScaleUp {
     pub bandwidth: Figure<ByteRate>,
     /// Maximum number of devices that it joins.
     pub domain: u32,
+    /// Whether it is a bridge that buyers of cards for a home seldom add: only systems that are named have it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub optional: bool,
 }
 
 /// Link to host memory.

@@ -43,6 +43,9 @@ pub struct NumberFormat {
     pub runtimes: Vec<String>,
     /// Published loss of quality.
     pub quality: Option<Quality>,
+    /// Ends of the names of published checkpoints in it.
+    #[serde(default)]
+    pub suffixes: Vec<NameSuffix>,
     /// Remarks.
     pub notes: Option<String>,
 }
@@ -60,6 +63,21 @@ pub struct ScaleBlock {
 
 fn one() -> u64 {
     1
+}
+
+/// Ends of checkpoints' names that state a format.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NameSuffix {
+    /// The ends, in words joined by `-`, e.g. `fp8-dynamic`.
+    pub names: Vec<String>,
+    /// The publishers who mean this format by them, before all others; empty for every publisher.
+    #[serde(default)]
+    pub owners: Vec<String>,
+    /// The source.
+    pub source: String,
+    /// How a checkpoint with such a name differs from the format, where it does.
+    pub differs: Option<String>,
 }
 
 /// A published quality loss of a format.

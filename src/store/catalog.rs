@@ -21,6 +21,7 @@ use super::unknown_keys::UnknownKeys;
 use super::used_files::{DEFAULTS, FileKey, UsedFiles};
 use crate::spec::defaults::Defaults;
 use crate::spec::error::Error;
+use crate::spec::format::NameSuffix;
 use crate::spec::json_fault;
 use crate::spec::overrides::Override;
 use crate::spec::ranges;
@@ -158,12 +159,39 @@ pub struct EntryLabel {
     pub device: String,
     #[serde(default)]
     pub published: Vec<PublishedId>,
+    /// Ends of the names of checkpoints in a format.
+    #[serde(default)]
+    pub suffixes: Vec<NameSuffix>,
+    #[serde(default)]
+    pub memory: LabelledMemory,
+}
+
+/// The memory of a device, for its name.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct LabelledMemory {
+    #[serde(default)]
+    pub marketed: Option<LabelledSize>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub struct LabelledSize {
+    #[serde(default)]
+    pub value: serde_json::Value,
+}
+
+impl LabelledSize {
+    /// `80 GB`.
+    pub fn gigabytes(&self) -> Option<u64> {
+        self.value.as_str()?.strip_suffix("GB")?.trim().parse().ok()
+    }
 }
 
 #[derive(Clone, Debug, Deserialize)]
 pub struct PublishedId {
     /// Hugging Face id.
     pub id: String,
+    #[serde(default)]
+    pub weight_format: String,
 }
 
 /// The reason that a name matches no file.

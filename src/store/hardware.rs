@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::catalog::{Catalog, CatalogEntry, LookupError, is_path, read_entry};
+use super::catalog::{Catalog, LookupError, is_path, read_entry};
 use super::foreign_hardware::ENTRY;
 use super::host::{layout, unit};
 use super::kind::CatalogKind;
@@ -46,6 +46,8 @@ fn leading_count(text: &str) -> Result<(Option<u64>, &str), Error> {
     let Some(rest) = rest.strip_prefix(['x', 'X']).filter(|rest| digits > 0 && !rest.is_empty()) else {
         return Ok((None, text));
     };
+    // `2x-rtx-3090`
+    let rest = rest.strip_prefix('-').filter(|rest| !rest.is_empty()).unwrap_or(rest);
     let count = number.parse::<u64>().ok().filter(|count| DEVICES.holds(*count as f64));
     let count = count.ok_or_else(|| DEVICES.fault("hardware", &format!("`{number}` devices or nodes")))?;
     Ok((Some(count), rest))
@@ -146,29 +148,6 @@ impl Catalog {
         found.map(|(nodes, count)| format!("`{}`", spell(nodes, count))).collect()
     }
 
-    /// The device with this id, name or alias, or with this unique part of an id.
-    pub fn device(&self, name: &str) -> Result<Device, LookupError> {
-        let found = self.devices_named(name)?;
-        let only = self.only(CatalogKind::Devices, name, found, "a unique device name")?;
-        read_entry(&only).map_err(LookupError::Unclear)
-    }
-
-    /// The files of the devices that `name` may mean: by id, name or alias, else by the beginning or end of their ids.
-    pub(super) fn devices_named(&self, name: &str) -> Result<Vec<CatalogEntry>, LookupError> {
-        let named = self.matching(CatalogKind::Devices, name, is_labelled)?;
-        let wanted = name.to_lowercase();
-        if !named.is_empty() || wanted.is_empty() {
-            return Ok(named);
-        }
-        let mut shelf = self.entries(CatalogKind::Devices);
-        shelf.retain(|id, _| {
-            // The vendor's name in front does not identify a device.
-            let short = id.split_once('-').map_or(id.as_str(), |(_, short)| short);
-            [id.as_str(), short].iter().any(|id| id.starts_with(&wanted) || id.ends_with(&wanted))
-        });
-        Ok(shelf.into_values().collect())
-    }
-
     /// A system as in its file.
     fn whole(&self, system: &System) -> Result<Cluster, Error> {
         let device = self.load::<Device>(&system.device).map_err(|fault| Error {
@@ -225,6 +204,12 @@ impl Catalog {
             let expected = "a system of like devices, or [NODESx]COUNTxDEVICE such as 8xh100-sxm";
             return Error::new("hardware", found, expected, fix);
         }
+        if let Some(flags) = self.unlike(text) {
+            let found = format!("the unlike devices `{text}`");
+            let expected = "a system of like devices, or [NODESx]COUNTxDEVICE such as 8xh100-sxm";
+            let fix = format!("`mantile-opt place {flags}` places the layers of a model on them");
+            return Error::new("hardware", found, expected, fix);
+        }
         let mut known: Vec<String> = Vec::new();
         for kind in [CatalogKind::Systems, CatalogKind::Devices] {
             for file in self.entries(kind).into_values() {
@@ -234,6 +219,14 @@ impl Catalog {
         }
         let fix = suggest(text, known.iter().map(String::as_str), "mantile-opt catalog systems");
         Error { key: "hardware".into(), fix, ..unknown }
+    }
+
+    /// The flags of `place` for `1xrtx-4090+1xrtx-3090`; `None` where it is no such text.
+    fn unlike(&self, text: &str) -> Option<String> {
+        let parts: Vec<&str> = text.split('+').map(str::trim).collect();
+        let known = |part: &&str| Shorthand::parse(part).is_ok_and(|one| self.device(one.device).is_ok());
+        let flags = || parts.iter().map(|part| format!("--device {part}")).collect::<Vec<_>>().join(" ");
+        (parts.len() > 1 && parts.iter().all(known)).then(flags)
     }
 }
 

@@ -32,11 +32,16 @@ impl Catalog {
             return Ok(own.clone());
         }
         let mut hosts: Vec<System> = Vec::new();
+        let bridge = device.scale_up.as_ref().filter(|up| up.optional);
+        let bridged = |system: &System| {
+            bridge.is_some_and(|bridge| system.tiers.iter().any(|tier| tier.link == bridge.link))
+        };
         for file in self.entries(CatalogKind::Systems).into_values() {
             if self.label(&file)?.device == device.id {
                 hosts.push(read_entry(&file)?);
             }
         }
+        hosts.retain(|system| !bridged(system));
         if let Some(exact) = hosts.iter().find(|system| same(system)) {
             return Ok(exact.clone());
         }
@@ -67,7 +72,7 @@ impl Catalog {
         let mut tiers: Vec<Tier> = Vec::new();
         let slots = slots(device, &defaults);
         let unified = device.class == UNIFIED;
-        if let Some(up) = device.scale_up.as_ref().filter(|up| up.domain > 1) {
+        if let Some(up) = device.scale_up.as_ref().filter(|up| up.domain > 1 && !up.optional) {
             let name = if unified { "network" } else { "node" };
             tiers.push(self.tier(name, &up.link, u64::from(up.domain), &up.bandwidth)?);
         }

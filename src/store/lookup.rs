@@ -63,18 +63,7 @@ impl Catalog {
     ) -> Result<CatalogEntry, LookupError> {
         match found.len() {
             1 => Ok(found.swap_remove(0)),
-            0 => {
-                let mut known = Vec::new();
-                for file in self.entries(kind).into_values() {
-                    if let Ok(label) = self.label(&file) {
-                        known.extend([file.id, label.name.clone()].into_iter().chain(label.aliases.clone()));
-                    }
-                }
-                let list = format!("mantile-opt catalog {}", kind.plural());
-                let fix = suggest(name.trim(), known.iter().map(String::as_str), &list);
-                let found = format!("unknown name `{}`", name.trim());
-                Err(LookupError::Unknown(Error::new(kind.singular(), found, kind.expected(), fix)))
-            }
+            0 => Err(LookupError::Unknown(self.unknown_name(kind, name, name.trim()))),
             _ => {
                 let ids: Vec<_> = found.into_iter().map(|file| file.id).collect();
                 let found = format!("ambiguous name `{}`: {}", name.trim(), ids.join(" or "));
@@ -82,6 +71,20 @@ impl Catalog {
                 Err(LookupError::Unclear(fault))
             }
         }
+    }
+
+    /// The fault of an unknown name, with the names nearest to `part` of it.
+    pub(super) fn unknown_name(&self, kind: CatalogKind, name: &str, part: &str) -> Error {
+        let mut known = Vec::new();
+        for file in self.entries(kind).into_values() {
+            if let Ok(label) = self.label(&file) {
+                known.extend([file.id, label.name.clone()].into_iter().chain(label.aliases.clone()));
+            }
+        }
+        let list = format!("mantile-opt catalog {}", kind.plural());
+        let fix = suggest(part, known.iter().map(String::as_str), &list);
+        let found = format!("unknown name `{}`", name.trim());
+        Error::new(kind.singular(), found, kind.expected(), fix)
     }
 }
 

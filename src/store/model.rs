@@ -5,12 +5,12 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 
-use super::catalog::{Catalog, CatalogEntry, LookupError, OutsideAccess, is_path};
+use super::catalog::{Catalog, LookupError, OutsideAccess, is_path};
 use super::fetch::{Fetch, ModelFiles, QUANT};
 use super::file;
 use super::gguf::ENDING;
 use super::hub::Repository;
-use super::kind::CatalogKind;
+use super::model_lookup::{NamedModel, StatedFormat};
 use super::used_files::{DOWNLOADS, PATHS, closed_path};
 use crate::graph::checkpoint::Checkpoint;
 use crate::graph::model::ModelGraph;
@@ -18,7 +18,7 @@ use crate::spec::error::Error;
 use crate::spec::model::ModelConfig;
 use crate::spec::model::file::{ModelFile, Published, PublishedTotal, Release};
 use crate::spec::precision::CheckpointLayout;
-use crate::spec::text::{entry_from_json, from_json, is_same_name, shown_name};
+use crate::spec::text::{entry_from_json, from_json, shown_name};
 
 #[derive(Clone, Debug)]
 pub struct ResolvedModel {
@@ -31,6 +31,8 @@ pub struct ResolvedModel {
     pub published_total: Option<PublishedTotal>,
     /// When it was released, and in which family.
     pub release: Option<Release>,
+    /// The model of the catalogue, and its format, that another name was read as.
+    pub read_as: Option<String>,
     pub source: String,
     /// Whether the repositories of its checkpoints have code that a server runs.
     pub has_code: bool,
@@ -51,6 +53,7 @@ impl ResolvedModel {
             named: None,
             published_total: None,
             release: None,
+            read_as: None,
             source,
             layout: Arc::default(),
         }
@@ -80,10 +83,11 @@ impl Catalog {
             return self.fetched(&repository, &fetch);
         }
         if is_path(text) {
-            return self.read_model(text);
+            let read = self.read_model(text);
+            return read.or_else(|fault| self.model_by_file(text).ok_or(fault));
         }
-        match self.known_model(text) {
-            Ok(shelved) => from_catalog(&shelved, text),
+        match self.named_model(text) {
+            Ok(named) => from_catalog(&named, text),
             Err(LookupError::Unknown(_)) if self.is_outside(text) => self.read_model(text),
             Err(LookupError::Unknown(fault)) if text.contains('/') => {
                 let fix = format!(
@@ -111,31 +115,6 @@ impl Catalog {
         Ok(models.into_iter().map(|model| model.name).collect())
     }
 
-    /// A model of the catalogue: by id, name or alias, with or without the organisation, in any case; by a unique
-    /// prefix of a name; or by a published checkpoint.
-    pub fn known_model(&self, text: &str) -> Result<CatalogEntry, LookupError> {
-        let short = |name: &str| name.rsplit('/').next().unwrap_or(name).to_lowercase();
-        let same = |name: &str| is_same_name(name, text);
-        let exact = self.find_by(CatalogKind::Models, text, |label, _| {
-            let mut names = [&label.name].into_iter().chain(&label.aliases);
-            names.any(|name| same(name) || same(&short(name)))
-                || label.published.iter().any(|published| same(&published.id))
-        });
-        let Err(LookupError::Unknown(fault)) = exact else { return exact };
-        let begun = self.find_by(CatalogKind::Models, text, |label, _| {
-            let mut names = [&label.name].into_iter().chain(&label.aliases);
-            // A prefix ends at a separator: `Llama-3.3` of `Llama-3.3-70B`.
-            names.any(|name| {
-                let name = short(name);
-                name.match_indices('-').any(|(at, _)| same(&name[..at]))
-            })
-        });
-        // The first search has more near names than the second.
-        begun.map_err(
-            |miss| if let LookupError::Unknown(_) = miss { LookupError::Unknown(fault) } else { miss },
-        )
-    }
-
     /// A downloaded model; published checkpoints in the catalogue are added.
     fn fetched(&self, repository: &Repository, fetch: &Fetch) -> Result<ResolvedModel, Error> {
         let files = self.downloaded(repository, fetch)?;
@@ -143,16 +122,24 @@ impl Catalog {
         let config = ModelConfig::parse_with_quant(&files.config, quant)
             .map_err(|fault| fault.in_file(&files.source))?;
         let known = self
-            .known_model(&repository.id)
+            .named_model(&repository.id)
             .ok()
-            .and_then(|shelved| from_catalog(&shelved, &repository.id).ok());
-        let known = known.filter(|known| known.named.is_none());
+            .and_then(|named| from_catalog(&named, &repository.id).ok());
+        let known = known.filter(|known| known.named.is_none() && known.read_as.is_none());
         let fetched = ResolvedModel::of(repository.id.clone(), config, files.source);
         let Some(ResolvedModel { published_total, release, published, has_code, .. }) = known else {
             return Ok(fetched);
         };
         let has_code = fetched.has_code || has_code;
         Ok(ResolvedModel { published_total, release, published, has_code, ..fetched })
+    }
+
+    /// The model that the name of a file or folder states, which is not on this machine: commands for other machines
+    /// name theirs by it.
+    fn model_by_file(&self, text: &str) -> Option<ResolvedModel> {
+        let named = (text.ends_with(ENDING) || !text.ends_with(".json")) && !Path::new(text).exists();
+        let named = self.named_model(text).ok().filter(|_| named)?;
+        from_catalog(&named, text).ok()
     }
 
     /// Whether a text is the path of a model's file or folder.
@@ -223,18 +210,28 @@ fn within(folder: &str) -> String {
 }
 
 /// A file of the catalogue; `text` is the name in the user's input.
-fn from_catalog(shelved: &CatalogEntry, text: &str) -> Result<ResolvedModel, Error> {
+fn from_catalog(found: &NamedModel, text: &str) -> Result<ResolvedModel, Error> {
+    let shelved = &found.entry;
     let content = shelved.text()?;
     shelved.note_use();
     shown_name("model", &shelved.id).map_err(|fault| fault.in_file(&shelved.file))?;
+    shown_name("model", text)?;
     if shelved.user && !is_entry(&content) {
         let config = ModelConfig::parse(&content).map_err(|fault| fault.in_file(&shelved.file))?;
         return Ok(ResolvedModel::of(shelved.id.clone(), config, shelved.file.clone()));
     }
     let file = if shelved.user { model_file(&content) } else { ModelFile::parse(&content) };
     let file = file.map_err(|fault| fault.in_file(&shelved.file))?;
-    let named = file.published.iter().find(|published| published.id.eq_ignore_ascii_case(text)).cloned();
     let config = file.model_config().map_err(|fault| fault.in_file(&shelved.file))?;
+    if let (true, StatedFormat::Own, Some(base)) = (found.varied, &found.format, &found.base)
+        && let Some(own) = config.quantization.as_ref().map(|quantized| &quantized.method)
+    {
+        // Kimi-K2-Thinking has the shapes of Kimi-K2-Instruct in another format.
+        let found = format!("`{text}`, a variant of {base}, whose checkpoint is quantized ({own})");
+        let fix = format!("use --model {base}, or add the format to the name, e.g. {base}-BF16");
+        return Err(Error::new("model", found, "a checkpoint whose format is known", fix));
+    }
+    let (named, read_as) = checkpoint(found, &file, config.weight_format(), text);
     let name = named.as_ref().map_or(file.name, |published| published.id.clone());
     Ok(ResolvedModel {
         published_total: file.published_total.filter(|_| named.is_none()),
@@ -242,8 +239,35 @@ fn from_catalog(shelved: &CatalogEntry, text: &str) -> Result<ResolvedModel, Err
         release: file.release,
         has_code: file.code.is_some(),
         named,
+        read_as,
         ..ResolvedModel::of(name, config, format!("{} ({})", shelved.file, file.source))
     })
+}
+
+/// The checkpoint that `text` names, and what it is read as; `own` is the format of the model's configuration.
+fn checkpoint(
+    found: &NamedModel,
+    file: &ModelFile,
+    own: Option<&'static str>,
+    text: &str,
+) -> (Option<Published>, Option<String>) {
+    if let StatedFormat::Published(id) = &found.format {
+        return (file.published.iter().find(|one| one.id == *id).cloned(), None);
+    }
+    let Some(base) = &found.base else { return (None, None) };
+    let format = found.format(own);
+    let read_as = match format {
+        Some((id, differs)) => {
+            format!("{base} in {id}{}", differs.map_or(String::new(), |how| format!(", {how}")))
+        }
+        None => base.clone(),
+    };
+    let named = format.map(|(id, _)| Published {
+        id: text.to_owned(),
+        weight_format: id.to_owned(),
+        source: format!("its name, read as {base}"),
+    });
+    (named, Some(read_as))
 }
 
 /// A model file that is not built in.

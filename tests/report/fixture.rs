@@ -176,6 +176,7 @@ fn answer() -> OptimizeResult {
         theoretical: false,
         version_counts_as_mean: false,
         model: "maker/model".into(),
+        read_as: None,
         hardware: "a box".into(),
         devices: 7,
         interconnect: vec![],

@@ -66,6 +66,7 @@ pub fn problem(inputs: &ReportInputs) -> String {
         let tokens = count(found.tokens, "token");
         format!("; {} drafts {tokens}, acceptance {}", found.draft, percent(found.acceptance))
     });
+    let read_as = inputs.read_as.as_ref().map_or_else(String::new, |base| format!(" (read as {base})"));
     let limits = super::metrics::limits(&inputs.limits);
     let risk = match inputs.risk {
         Confidence::Odds(level) if !limits.is_empty() && level != OddsLevel::DEFAULT => {
@@ -75,7 +76,7 @@ pub fn problem(inputs: &ReportInputs) -> String {
     };
     let limits = if limits.is_empty() { "no latency SLO".to_string() } else { limits.join(", ") };
     format!(
-        "{model} on {hardware}, {}; {workload}: {} tokens in{cached}{images}, {} out{flow}{speculation}; {limits}{risk}; objective {}",
+        "{model}{read_as} on {hardware}, {}; {workload}: {} tokens in{cached}{images}, {} out{flow}{speculation}; {limits}{risk}; objective {}",
         count(*devices, "device"),
         grouped(*isl),
         grouped(*osl),

@@ -106,7 +106,7 @@ fn device_link(
     seats: &[PlacedMember],
     (a, b): (usize, usize),
 ) -> Option<(String, Option<Figure<ByteRate>>, &'static str)> {
-    let link = |at: usize| seats[at].device.scale_up.as_ref();
+    let link = |at: usize| seats[at].device.scale_up.as_ref().filter(|up| !up.optional);
     let (own, other) = (link(a)?, link(b)?);
     let before = |at: usize| {
         let with = (0..at).filter(|seat| link(*seat).is_some_and(|up| up.link == own.link));
