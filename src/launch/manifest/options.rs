@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::container::{Container, Scope, environment};
-use super::keys::{every_option, hub_name, option};
-use super::{Reader, fault, plain, whole};
+use super::keys::{every_option, hub_name};
+use super::{Reader, fault, whole};
 use crate::launch::settings_file::NamedFiles;
 use crate::launch::shell::Process;
 use crate::spec::error::Error;
@@ -161,7 +161,7 @@ pub(super) fn modelfile(text: &str) -> Process {
             "PARAMETER" => {
                 let (key, value) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
                 if let Some((_, flag)) = PARAMETERS.iter().find(|(known, _)| *known == key) {
-                    words.extend(option(flag, Some(&Value::String(plain(&Value::from(value.trim()))))));
+                    words.extend([(*flag).to_owned(), value.trim().to_owned()]);
                 }
             }
             _ => {}

@@ -77,7 +77,7 @@ impl Reader {
         let mut written = NamedFiles::new();
         for role in ["prefill", "decode"] {
             let Some(pool) = document.get(role).filter(|pool| pool.is_object()) else { continue };
-            if [Some(&Value::Bool(false))].contains(&pool.get("create")) {
+            if pool.get("create") == Some(&Value::Bool(false)) {
                 continue;
             }
             let degrees = Parallelism::of(pool.get("parallelism"));

@@ -1,5 +1,7 @@
 //! Simple commands: assignments, the shell's own commands, functions, and programs.
 
+use std::collections::BTreeSet;
+
 use super::lex::{RawWord, Redirect};
 use super::run::{Flow, Found, Shell, Status, Value, known_or_unset};
 use super::text::{Piece, Text};
@@ -309,13 +311,11 @@ impl Shell<'_> {
         if !self.runs_script(&one, redirects, line) {
             self.find(&one, line);
         }
-        let notes: Vec<String> = {
-            let mut notes: Vec<String> =
-                self.used.iter().filter_map(|name| self.doubts.get(name).cloned()).collect();
-            notes.sort();
-            notes.dedup();
-            notes
-        };
+        let doubts = self.used.iter().filter_map(|name| self.doubts.get(name));
+        let line = |note: &str| note.split([' ', ':']).nth(1).and_then(|line| line.parse::<usize>().ok());
+        let notes: BTreeSet<(Option<usize>, String)> =
+            doubts.map(|note| (line(note), note.clone())).collect();
+        let notes: Vec<String> = notes.into_iter().map(|(_, note)| note).collect();
         for found in &mut self.found[from..] {
             if one.image.is_some() {
                 found.process.image.clone_from(&one.image);

@@ -511,7 +511,7 @@ fn unescaped(text: &str) -> String {
     let mut out: Vec<u8> = Vec::new();
     let mut rest = text;
     while let Some(at) = rest.find('\\') {
-        out.extend(rest[..at].as_bytes());
+        out.extend(&rest.as_bytes()[..at]);
         rest = &rest[at + 1..];
         let Some(c) = rest.chars().next() else {
             out.push(b'\\');
