@@ -81,11 +81,13 @@ impl Catalog {
     /// checkpoint; by such a name with a variant of one architecture and a format; or by a unique beginning of a name
     /// that leaves out sizes and trainings alone.
     pub(super) fn named_model(&self, text: &str) -> Result<NamedModel, LookupError> {
-        let same = |name: &str| is_same_name(name, text) || is_same_name(short(name), text);
+        let whole = |entry| NamedModel { entry, base: None, varied: false, format: StatedFormat::Own };
+        // A tag of Ollama is a format too.
+        let tag = text.contains(':') && !text.contains('/');
+        let same =
+            |name: &str| !tag && (is_same_name(name, text) || is_same_name(short(name), text));
         let exact = self.find_by(CatalogKind::Models, text, |label, _| names(label).any(|name| same(name)));
-        let Err(LookupError::Unknown(fault)) = exact else {
-            return exact.map(|entry| NamedModel { entry, base: None, varied: false, format: StatedFormat::Own });
-        };
+        let Err(LookupError::Unknown(fault)) = exact else { return exact.map(whole) };
         if let Some((entry, id)) = self.published_as(text) {
             return Ok(NamedModel { entry, base: None, varied: false, format: StatedFormat::Published(id) });
         }
@@ -99,11 +101,11 @@ impl Catalog {
             // A beginning ends at a separator: `Llama-3.3` of `Llama-3.3-70B`.
             names(label).map(|name| short(name)).any(|name| {
                 let mut ends = name.match_indices('-').map(|(at, _)| at);
-                ends.any(|at| is_same_name(&name[..at], text) && adds_no_product(&name[at..]))
+                ends.any(|at| !tag && is_same_name(&name[..at], text) && adds_no_product(&name[at..]))
             })
         });
         match begun {
-            Ok(entry) => Ok(NamedModel { entry, base: None, varied: false, format: StatedFormat::Own }),
+            Ok(entry) => Ok(whole(entry)),
             Err(LookupError::Unknown(_)) => {
                 let near = if name.format.is_some() || name.packed { name.base.join("-") } else { text.into() };
                 let fix = self.unknown_name(CatalogKind::Models, text, &near).fix;
