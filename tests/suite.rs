@@ -76,6 +76,7 @@ mod sessions;
 mod simulated_figures;
 mod simulated_sweep;
 mod sizing;
+mod starts;
 mod static_batch;
 mod store;
 mod sweep;

@@ -75,10 +75,15 @@ pub enum WordEffect {
 }
 
 impl OptionEffects {
-    /// Whether the option changes nothing, with the reason, or what it changes; `None` where neither list has it.
+    /// Whether the option changes nothing of a server that runs, with the reason, or what it changes; `None` where neither
+    /// list has it.
     pub fn of(&self, option: &str) -> Option<Result<&str, &NotModelled>> {
         let none = self.none.get(option).map(|why| Ok(why.as_str()));
-        none.or_else(|| self.not_modelled.get(option).map(Err))
+        none.or_else(|| {
+            let matters = self.not_modelled.get(option)?;
+            let at_start = matters.changes.iter().all(|change| *change == Changes::Start);
+            Some(if at_start { Ok(matters.why.as_str()) } else { Err(matters) })
+        })
     }
 }
 

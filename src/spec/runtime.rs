@@ -399,6 +399,7 @@ pub struct DecodeGraphs {
     pub narrow: Figure<Ratio>,
     /// With more of them.
     pub wide: Figure<Ratio>,
+}
 
 /// A pool of equal pages for caches of all kinds: a page has a block of every layer that keeps compressed entries. The
 /// windows and the compressors' states of a sequence take whole pages of it too, block by block.

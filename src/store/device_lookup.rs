@@ -71,7 +71,8 @@ impl Catalog {
     fn resized(&self, name: &str, size: &str) -> Result<Device, LookupError> {
         let stated = gigabytes(size).filter(|size| (1..=MOST_GIGABYTES).contains(size)).ok_or_else(|| {
             let found = format!("`{name}@{size}`");
-            let fault = Error::new("hardware", found, "a size such as 16GB after `@`", "write e.g. v100@16GB");
+            let fault =
+                Error::new("hardware", found, "a size such as 16GB after `@`", "write e.g. v100@16GB");
             LookupError::Unclear(fault)
         })?;
         let whole = self.device(name)?;
@@ -109,7 +110,9 @@ impl Catalog {
             let found = format!("`{name}:{profile}`");
             let names: Vec<&str> = known.keys().copied().collect();
             let (expected, fix) = match &names[..] {
-                [] => (format!("a device with slices; {} has none", whole.name), "name the whole device".into()),
+                [] => {
+                    (format!("a device with slices; {} has none", whole.name), "name the whole device".into())
+                }
                 [first, ..] => (format!("one of {}", names.join(", ")), format!("write e.g. {name}:{first}")),
             };
             return Err(LookupError::Unclear(Error::new("hardware", found, expected, fix)));

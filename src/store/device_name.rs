@@ -90,7 +90,7 @@ impl DeviceName {
     }
 }
 
-/// A word, with its line apart from a number that follows at once: `rtx3090`.
+/// A word, with its line cut from a number that follows at once: `rtx3090`.
 fn parts(word: &str) -> Vec<&str> {
     let glued = TABLES.lines.iter().find_map(|line| {
         let rest = word.strip_prefix(line.as_str()).filter(|_| line.len() > 1)?;
@@ -149,9 +149,8 @@ mod tests {
 
     #[test]
     fn a_short_form_leaves_out_vendor_line_form_and_memory() {
-        let shortens = |short: &str, id: &str| {
-            DeviceName::parse(short).shortens(&DeviceName::of_id(id), None)
-        };
+        let shortens =
+            |short: &str, id: &str| DeviceName::parse(short).shortens(&DeviceName::of_id(id), None);
         for (short, id) in [
             ("rtx-3090", "nvidia-rtx-3090"),
             ("rtx3090", "nvidia-rtx-3090"),

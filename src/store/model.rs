@@ -121,10 +121,8 @@ impl Catalog {
         let quant = files.hf_quant_config.as_deref();
         let config = ModelConfig::parse_with_quant(&files.config, quant)
             .map_err(|fault| fault.in_file(&files.source))?;
-        let known = self
-            .named_model(&repository.id)
-            .ok()
-            .and_then(|named| from_catalog(&named, &repository.id).ok());
+        let known =
+            self.named_model(&repository.id).ok().and_then(|named| from_catalog(&named, &repository.id).ok());
         let known = known.filter(|known| known.named.is_none() && known.read_as.is_none());
         let fetched = ResolvedModel::of(repository.id.clone(), config, files.source);
         let Some(ResolvedModel { published_total, release, published, has_code, .. }) = known else {

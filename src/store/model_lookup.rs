@@ -1,4 +1,4 @@
-//! From a model's name to its file, its format and what was read: the catalogue's names, then base and format apart.
+//! From a model's name to its file, its format and what was read: the catalogue's names, then base and format one by one.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -81,11 +81,12 @@ impl Catalog {
     /// checkpoint; by such a name with a variant of one architecture and a format; or by a unique beginning of a name
     /// that leaves out sizes and trainings alone.
     pub(super) fn named_model(&self, text: &str) -> Result<NamedModel, LookupError> {
-        let same = |name: &str| is_same_name(name, text) || is_same_name(short(name), text);
+        let whole = |entry| NamedModel { entry, base: None, varied: false, format: StatedFormat::Own };
+        // A tag of Ollama is a format too.
+        let tag = text.contains(':') && !text.contains('/');
+        let same = |name: &str| !tag && (is_same_name(name, text) || is_same_name(short(name), text));
         let exact = self.find_by(CatalogKind::Models, text, |label, _| names(label).any(|name| same(name)));
-        let Err(LookupError::Unknown(fault)) = exact else {
-            return exact.map(|entry| NamedModel { entry, base: None, varied: false, format: StatedFormat::Own });
-        };
+        let Err(LookupError::Unknown(fault)) = exact else { return exact.map(whole) };
         if let Some((entry, id)) = self.published_as(text) {
             return Ok(NamedModel { entry, base: None, varied: false, format: StatedFormat::Published(id) });
         }
@@ -99,13 +100,14 @@ impl Catalog {
             // A beginning ends at a separator: `Llama-3.3` of `Llama-3.3-70B`.
             names(label).map(|name| short(name)).any(|name| {
                 let mut ends = name.match_indices('-').map(|(at, _)| at);
-                ends.any(|at| is_same_name(&name[..at], text) && adds_no_product(&name[at..]))
+                ends.any(|at| !tag && is_same_name(&name[..at], text) && adds_no_product(&name[at..]))
             })
         });
         match begun {
-            Ok(entry) => Ok(NamedModel { entry, base: None, varied: false, format: StatedFormat::Own }),
+            Ok(entry) => Ok(whole(entry)),
             Err(LookupError::Unknown(_)) => {
-                let near = if name.format.is_some() || name.packed { name.base.join("-") } else { text.into() };
+                let near =
+                    if name.format.is_some() || name.packed { name.base.join("-") } else { text.into() };
                 let fix = self.unknown_name(CatalogKind::Models, text, &near).fix;
                 Err(LookupError::Unknown(Error { fix, ..fault }))
             }
@@ -126,11 +128,7 @@ impl Catalog {
     }
 
     /// The file whose base `name` has, and its name for the nearest variant.
-    fn base_of(
-        &self,
-        name: &ModelName,
-        suffixes: &Suffixes,
-    ) -> Result<Option<FoundBase>, LookupError> {
+    fn base_of(&self, name: &ModelName, suffixes: &Suffixes) -> Result<Option<FoundBase>, LookupError> {
         let ends = suffixes.ends();
         let mut found: Vec<FoundBase> = Vec::new();
         for entry in self.entries(CatalogKind::Models).into_values() {

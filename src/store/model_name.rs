@@ -184,7 +184,8 @@ mod tests {
     use super::*;
 
     fn parse(text: &str) -> ModelName {
-        let ends = ["fp8", "fp8-dynamic", "q4-k-m", "ud-q4-k-xl", "awq", "awq-int4", "4bit", "quantized-w4a16"];
+        let ends =
+            ["fp8", "fp8-dynamic", "q4-k-m", "ud-q4-k-xl", "awq", "awq-int4", "4bit", "quantized-w4a16"];
         ModelName::parse(text, &ends.map(str::to_owned).into())
     }
 
@@ -213,7 +214,14 @@ mod tests {
             ),
             ("Qwen3-30B-A3B-Thinking-2507", None, "qwen3.30ba3b", "2507 thinking", None, false),
             ("c4ai-command-r-plus-08-2024", None, "c4aicommandrplus", "082024", None, false),
-            ("/root/.cache/hub/models--Qwen--Qwen3-8B/snapshots/0a1b", Some("qwen"), "qwen3.8b", "", None, false),
+            (
+                "/root/.cache/hub/models--Qwen--Qwen3-8B/snapshots/0a1b",
+                Some("qwen"),
+                "qwen3.8b",
+                "",
+                None,
+                false,
+            ),
         ] {
             let name = parse(text);
             assert_eq!(name.owner.as_deref(), owner, "{text}");

@@ -48,7 +48,9 @@ fn ids_mean_their_devices_without_their_vendors_too() {
 #[test]
 fn a_part_of_a_name_is_refused_with_the_whole_ones() {
     let catalog = Catalog::default();
-    for (part, whole) in [("1xrtx-4080-s", "nvidia-rtx-4080-super"), ("m4-ma", "apple-m4-max"), ("8xrtx", "nvidia-rtx-3090")] {
+    for (part, whole) in
+        [("1xrtx-4080-s", "nvidia-rtx-4080-super"), ("m4-ma", "apple-m4-max"), ("8xrtx", "nvidia-rtx-3090")]
+    {
         let fault = catalog.hardware(part).unwrap_err();
         assert!(fault.found.contains(whole), "{part}: {fault}");
     }

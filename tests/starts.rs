@@ -1,0 +1,92 @@
+//! Starts of servers in public reports against `check`: the same command on the same hardware.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use mantile::request::UNCONTROLLED;
+use mantile::request::check::{CheckRequest, check};
+use mantile::spec::scenario::Scenario;
+use mantile::store::catalog::Catalog;
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A reported start.
+struct Reported {
+    row: BTreeMap<String, String>,
+}
+
+impl Reported {
+    fn text(&self, column: &str) -> &str {
+        self.row.get(column).map_or("", String::as_str)
+    }
+
+    fn number(&self, column: &str) -> Option<f64> {
+        self.text(column).parse().ok()
+    }
+
+    fn starts(&self) -> bool {
+        self.text("outcome") == "starts"
+    }
+
+    fn request(&self) -> CheckRequest {
+        let given = |column: &str| Some(self.text(column).to_owned()).filter(|text| !text.is_empty());
+        CheckRequest {
+            command: self.text("command").to_owned(),
+            scenario: Scenario {
+                hardware: given("hardware"),
+                runtime_version: given("version").filter(|version| version.contains('.')),
+                ..Scenario::default()
+            },
+            ..CheckRequest::default()
+        }
+    }
+}
+
+fn reported() -> Vec<Reported> {
+    let mut table = csv::Reader::from_path(root().join("tests/data/startup.csv")).unwrap();
+    table.deserialize().map(|row| Reported { row: row.unwrap() }).collect()
+}
+
+/// Reports whose figures are of another server than its command states, and what the rules do not know.
+fn is_comparable(one: &Reported) -> bool {
+    one.text("doubt").is_empty()
+}
+
+#[test]
+fn servers_start_as_they_did() {
+    let catalog = Catalog::default();
+    let (mut wrong_starts, mut wrong_refusals, mut unread, mut agree) = (vec![], vec![], vec![], 0);
+    let mut ratios = Vec::new();
+    for one in reported().iter().filter(|one| is_comparable(one)) {
+        let id = one.text("id").to_owned();
+        match check(&catalog, &one.request(), &UNCONTROLLED) {
+            Err(fault) => unread.push(format!("{id}: {fault}")),
+            Ok(found) if found.starts && !one.starts() => {
+                wrong_starts.push(format!("{id} ({}): {}", one.text("reason"), one.text("command")));
+            }
+            Ok(found) if !found.starts && one.starts() => {
+                wrong_refusals.push(format!("{id}: {:?}: {}", found.reasons, one.text("command")));
+            }
+            Ok(found) => {
+                agree += 1;
+                let stated = one.number("kv_tokens").filter(|_| one.starts());
+                if let Some((stated, tokens)) = stated.zip(found.kv_tokens) {
+                    ratios.push((tokens as f64 / stated, id));
+                }
+            }
+        }
+    }
+    let errors = |ratios: &[(f64, String)]| {
+        let mut errors: Vec<f64> = ratios.iter().map(|(ratio, _)| (ratio - 1.0).abs()).collect();
+        errors.sort_by(f64::total_cmp);
+        errors
+    };
+    let errors = errors(&ratios);
+    let median = errors.get(errors.len() / 2).copied().unwrap_or_default();
+    println!("{agree} agree; KV tokens: median error {median:.3} of {}: {ratios:?}", errors.len());
+    println!("started, and did not:\n{}", wrong_starts.join("\n"));
+    println!("refused, and started:\n{}", wrong_refusals.join("\n"));
+    println!("not read:\n{}", unread.join("\n"));
+}
