@@ -9,6 +9,7 @@ pub mod context;
 pub mod deployment;
 pub mod edit;
 pub mod engine;
+pub mod failure;
 pub mod files;
 mod images;
 pub mod layer_split;

@@ -2,6 +2,7 @@
 //! schema; nothing is read silently.
 
 pub mod back;
+mod corpus;
 mod devices;
 mod files;
 mod golden;

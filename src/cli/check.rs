@@ -1,5 +1,7 @@
 //! `check`: whether the server of a launch command starts.
 
+use std::path::PathBuf;
+
 use super::estimate::{variable, with_command};
 use super::output::OutputArgs;
 use super::problem::ProblemArgs;
@@ -9,6 +11,7 @@ use crate::request::check::{CheckRequest, check};
 use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
 use crate::store::catalog::Catalog;
+use crate::store::file;
 
 const AFTER: &str = "\
 Reads the command as its runtime does, and checks what the server checks before it serves: every option and value, the \
@@ -18,6 +21,7 @@ the start. Exit code 3 where it does not start, with the runtime's reasons and t
 Examples:
   mantile-opt check --hardware 2xh100 'vllm serve meta-llama/Llama-3.3-70B-Instruct -tp 2'
   mantile-opt check --hardware 8xh20-141 deployment.yaml
+  mantile-opt check --hardware 2xl40s 'vllm serve Qwen/Qwen3-32B -tp 2' --log server.log
   mantile-opt check --hardware 1xrtx-3090 'llama-server -hf unsloth/Qwen3-32B-GGUF:Q4_K_M -c 32768'";
 
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -29,6 +33,9 @@ pub struct Check {
     /// Value of a variable of the shell that the command leaves open (repeatable)
     #[arg(long, value_name = "NAME=VALUE", value_parser = variable, help_heading = "The deployment")]
     pub var: Vec<(String, String)>,
+    /// The log of the server that failed: its reason, with the changes that meet it
+    #[arg(long, value_name = "FILE", help_heading = "The deployment")]
+    pub log: Option<PathBuf>,
     #[command(flatten)]
     pub problem: ProblemArgs,
     #[command(flatten)]
@@ -53,6 +60,7 @@ impl Check {
             command,
             command_files: read.command_files,
             command_variables: read.command_variables,
+            log: self.log.as_deref().map(file::read).transpose()?,
             scenario: read.scenario,
         })
     }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::launch::UnreadWord;
 use super::result::MemoryReport;
 use super::sheet;
+use crate::launch::failure::FoundFailure;
 use crate::spec::scenario::Scenario;
 
 /// Whether the server of a launch command starts.
@@ -25,6 +26,9 @@ pub struct StartReport {
     pub runtime_version: String,
     /// The problem with what the commands set.
     pub scenario: Scenario,
+    /// The failure that the log states. Absent without a log, or where it states none that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<FoundFailure>,
     /// Memory of the fullest device at the start; null where a rule of the runtime forbids the plan.
     pub memory: Option<MemoryReport>,
     /// Tokens that the KV cache of a replica holds, all attention ranks together; null where it does not start.

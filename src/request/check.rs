@@ -10,6 +10,7 @@ use super::priced_plan::PricedPlan;
 use super::start_check::{CheckedStart, start_check};
 use crate::launch::back::{KnownLaunch, ReadLaunch, read_launch};
 use crate::launch::edit::with_setting;
+use crate::launch::failure::{FailureReason, FoundFailure, failure_in};
 use crate::launch::settings::SettingValue;
 use crate::launch::settings_file::NamedFiles;
 use crate::launch::shell::{CommandVariables, Process};
@@ -33,6 +34,9 @@ pub struct CheckRequest {
     /// Values of variables of the shell that the command leaves open, by name.
     #[serde(skip_serializing_if = "CommandVariables::is_empty")]
     pub command_variables: CommandVariables,
+    /// The log of a server that failed, in which its reason is found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log: Option<String>,
     /// The hardware; other fields take precedence over the command.
     pub scenario: Scenario,
 }
@@ -43,6 +47,13 @@ const SHORT: u64 = 16;
 const SHOWN: usize = 3;
 /// Steps of a corrected context, in tokens.
 const CONTEXT_STEP: u64 = 256;
+/// The share of the device memory of a server that states none.
+const USUAL_SHARE: f64 = 0.9;
+/// A smaller share leaves more to activations and graphs.
+const SHARE_STEP: f64 = 0.05;
+/// Sequences and tokens of a step of a server with small activations and graphs: the defaults of small devices.
+const FEW_SEQUENCES: u64 = 256;
+const FEW_TOKENS: u64 = 2048;
 /// The largest share of the device memory that a correction sets; the rest is the driver's.
 const LARGEST_SHARE: f64 = 0.97;
 
@@ -73,13 +84,25 @@ pub fn check(
     if result.candidate.metrics.is_none() {
         reasons.extend(result.candidate.violations.iter().cloned());
     }
+    let failure = request.log.as_deref().and_then(|log| failure_in(log, Some(&as_given.known.0.id)));
+    if let Some(failure) = &failure {
+        reasons.insert(0, format!("{}: {}", failure.reason.words(), failure.line));
+    } else if request.log.is_some() {
+        let fix = "pass the whole log, from the start of the server to its end";
+        return Err(Error::new("log", "no failure that is known", "the log of a server that failed", fix));
+    }
     let fits = result.candidate.metrics.is_some();
     let largest_context = start.largest_context(&checked.scenario, &result);
-    let corrections = if reasons.is_empty() { vec![] } else { start.corrections(&checked, fits) };
+    let corrections = match (&failure, reasons.is_empty()) {
+        (None, true) => vec![],
+        (Some(failure), _) => start.corrections_of(&checked, failure),
+        (None, false) => start.corrections(&checked, fits),
+    };
     let priced = fits.then(|| start.priced(&checked.scenario)).transpose()?;
     let (runtime, version) = (&as_given.known.0.id, &as_given.known.1.version);
     Ok(StartReport {
         starts: reasons.is_empty(),
+        failure,
         reasons,
         corrections,
         plan: result.candidate.plan.label.clone(),
@@ -169,6 +192,33 @@ impl<'a> Start<'a> {
         }
         found.truncate(SHOWN);
         found
+    }
+
+    /// Changes with which the server starts by our own check, the ones first that meet the failure of its log.
+    fn corrections_of(&self, checked: &CheckedStart<'a>, failure: &FoundFailure) -> Vec<StartCorrection> {
+        use SettingValue::{Count, Real};
+        let scenario = &checked.scenario;
+        let share = scenario.gpu_memory_utilization.unwrap_or(USUAL_SHARE);
+        let longest = failure.numbers.get("largest").map(|tokens| {
+            let tokens = *tokens as u64;
+            if tokens > CONTEXT_STEP { tokens / CONTEXT_STEP * CONTEXT_STEP } else { tokens }
+        });
+        let mut edits: Vec<(Setting, SettingValue)> =
+            longest.map(|tokens| (Setting::Context, Count(tokens))).into_iter().collect();
+        if failure.reason == FailureReason::OomProfile {
+            edits.push((Setting::MemoryShare, Real(((share - SHARE_STEP) * 100.0).round() / 100.0)));
+            edits.push((Setting::MaxSequences, Count(FEW_SEQUENCES)));
+            edits.push((Setting::TokenBudget, Count(FEW_TOKENS)));
+        }
+        edits.extend(self.edits(checked).into_iter().filter(|(setting, _)| match failure.reason {
+            FailureReason::OomProfile => *setting != Setting::MemoryShare,
+            _ => longest.is_none() || *setting != Setting::Context,
+        }));
+        let found = edits.into_iter().filter_map(|(setting, value)| {
+            let edited = self.edited(&checked.launch, setting, &value)?;
+            self.started(&edited, vec![(setting, value)])
+        });
+        found.take(SHOWN).collect()
     }
 
     /// Changes that may help, the smallest first.
