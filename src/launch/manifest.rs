@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::settings_file::NamedFiles;
-use super::shell::{Process, starts_server};
+use super::shell::{Process, keep_one_model, starts_server};
 use crate::spec::error::Error;
 use crate::spec::text::yaml_place;
 
@@ -113,6 +113,7 @@ pub fn processes(
         let fix = "set the variable in the file, in .env next to it, or write the image";
         return Err(Error::new("command", found, "the image of a known runtime", fix));
     }
+    keep_one_model(&mut reader.found);
     with_roles_of_two(&mut reader.found);
     Ok((reader.found, own))
 }

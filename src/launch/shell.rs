@@ -62,6 +62,7 @@ pub fn commands(
         found.extend(shell.found.into_iter().map(|one| one.process));
         written.extend(shell.written);
     }
+    keep_one_model(&mut found);
     (found, written)
 }
 
@@ -112,6 +113,53 @@ pub(super) fn starts_server(words: &[String]) -> bool {
         return SERVER_MODULES.iter().any(|known| module.starts_with(known));
     }
     SERVERS.iter().any(|(program, command)| *program == first && (command.is_none() || *command == second))
+}
+
+/// Options that name the model of a server.
+const MODEL_OPTIONS: [&str; 9] = [
+    "--model",
+    "--model-path",
+    "--model_path",
+    "-m",
+    "-hf",
+    "-hfr",
+    "--hf-repo",
+    "--model-tag",
+    "--model-name-or-path",
+];
+
+/// The model in the words of a server, as they write it.
+fn model_of(words: &[String]) -> Option<&str> {
+    let of_option = words.iter().enumerate().skip(1).find_map(|(at, word)| match word.split_once('=') {
+        Some((flag, value)) => MODEL_OPTIONS.contains(&flag).then_some(value),
+        // `-m` before a module is no model.
+        None if word == "-m" && at == 1 && !words[0].contains("llama") => None,
+        None => {
+            MODEL_OPTIONS.contains(&word.as_str()).then(|| words.get(at + 1)).flatten().map(String::as_str)
+        }
+    });
+    let positional = || match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [_, "serve", model, ..] | ["trtllm-serve", model, ..] if !model.starts_with('-') => Some(model),
+        _ => None,
+    };
+    of_option.or_else(positional)
+}
+
+/// Keeps of several models the first, with a remark: a deployment has one.
+pub(super) fn keep_one_model(found: &mut Vec<Process>) {
+    let models =
+        || found.iter().filter(|one| starts_server(&one.words)).filter_map(|one| model_of(&one.words));
+    let Some(first) = models().next().map(str::to_owned) else { return };
+    let mut others: Vec<&str> = models().filter(|model| *model != first).collect();
+    others.sort_unstable();
+    others.dedup();
+    if others.is_empty() {
+        return;
+    }
+    let note = format!("of {} models {first} is read, and not {}", others.len() + 1, others.join(", "));
+    found.retain(|one| !starts_server(&one.words) || model_of(&one.words).is_none_or(|model| model == first));
+    let servers = found.iter_mut().filter(|one| starts_server(&one.words));
+    servers.for_each(|one| one.notes.push(note.clone()));
 }
 
 /// Whether the text is the name of a variable.

@@ -157,13 +157,13 @@ fn variables_expand_as_in_a_shell() {
 fn given_variables_beat_defaults_and_not_assignments() {
     let given = BTreeMap::from([("A".to_owned(), "given".to_owned())]);
     let found = commands(
-        "A=${A:-d}; B=x; vllm serve $A ${A:-e} $B; A=own; vllm serve $A",
+        "A=${A:-d}; B=x; vllm serve m $A ${A:-e} $B; A=own; vllm serve m $A",
         &NamedFiles::new(),
         &given,
     )
     .0;
-    assert_eq!(found[0].words.join(" "), "vllm serve given given x");
-    assert_eq!(found[1].words.join(" "), "vllm serve own");
+    assert_eq!(found[0].words.join(" "), "vllm serve m given given x");
+    assert_eq!(found[1].words.join(" "), "vllm serve m own");
     let given = BTreeMap::from([("ISL".to_owned(), "8192".to_owned())]);
     let script = "if [ $ISL = 1024 ]; then vllm serve a; else vllm serve b; fi";
     let found = commands(script, &NamedFiles::new(), &given).0;
@@ -209,6 +209,16 @@ fn a_known_condition_chooses_and_one_that_is_not_known_is_stated() {
     assert_eq!((server(text).as_str(), notes(text).len()), ("vllm serve a -tp 1", 1));
     let text = "for i in 0 1; do CUDA_VISIBLE_DEVICES=$i vllm serve a --port 800$i & done; wait";
     assert_eq!(words(text).len(), 2);
+}
+
+#[test]
+fn of_several_models_the_first_is_read() {
+    let text =
+        "vllm serve a/b --port 1 &\nvllm serve c/d --port 2 &\nvllm serve --port 3 --model=a/b &\nwait";
+    let found = read(text);
+    assert_eq!(found.len(), 2);
+    assert!(found.iter().all(|one| one.notes == ["of 2 models a/b is read, and not c/d"]), "{found:?}");
+    assert!(notes("llama-server -m a.gguf -c 1 & python3 -m vllm.entrypoints.openai.api_server").is_empty());
 }
 
 /// Scripts that grow or go on without an end are read in a moment.
