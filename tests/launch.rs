@@ -6,6 +6,7 @@ mod devices;
 mod files;
 mod golden;
 mod placed;
+mod runtime_rules;
 mod scale;
 mod settings;
 

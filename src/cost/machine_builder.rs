@@ -202,7 +202,9 @@ impl MachineBuilder<'_> {
             per_device: known.per_device.datum("free_per_device"),
             per_sequence: known.per_sequence.datum("free_per_graph_sequence"),
             per_rank_sequence: known.per_rank_sequence.datum("free_per_rank_and_sequence"),
-            per_rank_sequence_of_many: known.per_rank_sequence_of_many.datum("free_per_rank_and_sequence_of_many"),
+            per_rank_sequence_of_many: known
+                .per_rank_sequence_of_many
+                .datum("free_per_rank_and_sequence_of_many"),
             many_sequences: known.many_sequences.datum("many_graph_sequences"),
             narrow_ranks: known.narrow_ranks.datum("ranks_of_narrow_graphs"),
             narrow_sequences: graphs.narrow.datum("narrow_graph_sequences"),

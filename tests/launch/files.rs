@@ -74,6 +74,14 @@ fn manifests_pass_their_schemas() {
     assert!(checked > 150, "{checked}");
 }
 
+/// The program between those that start a rank on every device and the runtime's own.
+const OF_RANKS: &str = "trtllm-llmapi-launch ";
+
+/// A command after the words that start it on every device of several hosts.
+fn of_one_rank(command: &str) -> &str {
+    command.find(OF_RANKS).map_or(command, |at| &command[at..])
+}
+
 /// A shell reads every script, each script runs its command, and nothing is broken inside a quoted word.
 #[test]
 fn scripts_are_whole() {
@@ -81,11 +89,12 @@ fn scripts_are_whole() {
     for winner in runs() {
         for worker in &winner.launch().workers {
             let script = &winner.launch().file(&format!("{}.sh", worker.name)).unwrap().text;
-            let program = worker.command.split(' ').find(|word| !word.contains('=')).unwrap();
+            let command = of_one_rank(&worker.command);
+            let program = command.split(' ').find(|word| !word.contains('=')).unwrap();
             let found = commands(script, &NamedFiles::new());
             let last = found.last().unwrap();
             assert_eq!(last.words[0], program, "{script}");
-            let plain = shlex::split(&worker.command).unwrap();
+            let plain = shlex::split(command).unwrap();
             let flags = plain.iter().filter(|word| word.starts_with("--"));
             for flag in flags {
                 assert!(last.words.contains(flag), "{flag} in {script}");
@@ -121,7 +130,8 @@ fn files_for_the_runtimes_own_parsers() {
                 ("FIRST_DP_RANK", "0"),
                 ("TRANSFER_PORT", "5600"),
             ];
-            let set = set.iter().fold(worker.command.clone(), |command, (name, value)| {
+            let own = of_one_rank(&worker.command).trim_start_matches(OF_RANKS).to_owned();
+            let set = set.iter().fold(own, |command, (name, value)| {
                 command.replace(&format!("\"${{{name}}}\""), value)
             });
             let command = set
