@@ -131,9 +131,9 @@ fn files_for_the_runtimes_own_parsers() {
                 ("TRANSFER_PORT", "5600"),
             ];
             let own = of_one_rank(&worker.command).trim_start_matches(OF_RANKS).to_owned();
-            let set = set.iter().fold(own, |command, (name, value)| {
-                command.replace(&format!("\"${{{name}}}\""), value)
-            });
+            let set = set
+                .iter()
+                .fold(own, |command, (name, value)| command.replace(&format!("\"${{{name}}}\""), value));
             let command = set
                 .replace("\"${FIRST_HOST}:20000\"", "10.0.0.1:20000")
                 .replace("\"${FIRST_HOST}\"", "10.0.0.1");
