@@ -141,7 +141,7 @@ fn tensorrt_llm_has_a_batch_in_each_stage() {
 fn tensorrt_llm_starts_a_rank_on_every_device_of_several_hosts() {
     let launch = launch_of("1 x dp16 ep16 @256");
     assert!(launch.runs(), "{:?}", launch.unsupported);
-    let command = &launch.workers[0].command;
+    let command = shlex::split(&launch.workers[0].command).unwrap().join(" ");
     let before =
         "srun --mpi=pmix --nodes=2 --ntasks=16 --ntasks-per-node=8 trtllm-llmapi-launch trtllm-serve";
     assert!(command.starts_with(before), "{command}");
@@ -150,7 +150,11 @@ fn tensorrt_llm_starts_a_rank_on_every_device_of_several_hosts() {
         script.contains("exec trtllm-llmapi-launch trtllm-serve") && script.contains("mpirun -n 16"),
         "{script}"
     );
-    assert!(launch.file("slurm.sh").unwrap().text.contains("srun --mpi=pmix"));
+    let job = &launch.file("slurm.sh").unwrap().text;
+    assert!(
+        job.contains("--ntasks-per-node=8") && job.contains("--nodelist=\"$HOST_0\",\"$HOST_1\""),
+        "{job}"
+    );
     assert!(launch.file("kubernetes.yaml").is_none());
 }
 
