@@ -132,7 +132,7 @@ figures! {
 
 figures! {
     /// What a server leaves free for activations and graphs, beyond that of a server on one device.
-    ShapeReserve {
+    ShapeHeadroom {
         /// For each further device.
         per_device,
         /// For each sequence of decode graphs.
@@ -177,7 +177,7 @@ pub struct Machine<T> {
     /// Sequences reserved for sampling, where the runtime fixes their number.
     pub max_sequences: Option<T>,
     /// What a server leaves free by its shape, where the runtime decides so.
-    pub by_shape: Option<ShapeReserve<T>>,
+    pub by_shape: Option<ShapeHeadroom<T>>,
     /// How the runtime makes up its steps, where that is known.
     pub policy: Option<StepPolicy>,
     /// How long the scheduler holds new prompts back, where launch flags say so.
