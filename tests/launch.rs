@@ -8,6 +8,7 @@ mod files;
 mod golden;
 mod placed;
 mod random;
+mod runtime_rules;
 mod scale;
 mod settings;
 

@@ -134,7 +134,7 @@ figures! {
 
 figures! {
     /// What a server leaves free for activations and graphs, beyond that of a server on one device.
-    ShapeReserve {
+    ShapeHeadroom {
         /// For each further device.
         per_device,
         /// For each sequence of decode graphs.
@@ -179,7 +179,7 @@ pub struct Machine<T> {
     /// Sequences reserved for sampling, where the runtime fixes their number.
     pub max_sequences: Option<T>,
     /// What a server leaves free by its shape, where the runtime decides so.
-    pub by_shape: Option<ShapeReserve<T>>,
+    pub by_shape: Option<ShapeHeadroom<T>>,
     /// Draft tokens of a sequence that the runtime verifies in its start-up profile, where it does not take all.
     pub sampler_drafts: Option<T>,
     /// Pages of the KV cache of layers that keep entries for several tokens, where the runtime has one pool for all.

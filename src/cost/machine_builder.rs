@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde::de::value::StrDeserializer;
 
 use super::calibration::ConstantMultipliers;
-use super::machine::{Chip, HeldPrompts, Machine, PricedLink, ShapeReserve};
+use super::machine::{Chip, HeldPrompts, Machine, PricedLink, ShapeHeadroom};
 use crate::graph::tensor::TensorRole;
 use crate::plan::group::tiers;
 use crate::plan::shard::ROLES;
@@ -188,7 +188,7 @@ impl Reserve {
 
 impl MachineBuilder<'_> {
     /// What a server leaves free by its shape.
-    fn by_shape(&self) -> Option<ShapeReserve<Datum>> {
+    fn by_shape(&self) -> Option<ShapeHeadroom<Datum>> {
         let (device, known) = (&self.cluster.device, self.runtime.memory.by_shape.as_ref()?);
         let capacity = device.capacity().ok()?.value;
         let fits = |one: &&DecodeGraphs| one.below.as_ref().is_none_or(|most| capacity < most.value);
@@ -200,11 +200,13 @@ impl MachineBuilder<'_> {
             false => none(symbol, BYTE),
         };
         let large = capacity > known.least_free_above.value;
-        Some(ShapeReserve {
+        Some(ShapeHeadroom {
             per_device: known.per_device.datum("free_per_device"),
             per_sequence: known.per_sequence.datum("free_per_graph_sequence"),
             per_rank_sequence: known.per_rank_sequence.datum("free_per_rank_and_sequence"),
-            per_rank_sequence_of_many: known.per_rank_sequence_of_many.datum("free_per_rank_and_sequence_of_many"),
+            per_rank_sequence_of_many: known
+                .per_rank_sequence_of_many
+                .datum("free_per_rank_and_sequence_of_many"),
             many_sequences: known.many_sequences.datum("many_graph_sequences"),
             narrow_ranks: known.narrow_ranks.datum("ranks_of_narrow_graphs"),
             narrow_sequences: graphs.narrow.datum("narrow_graph_sequences"),

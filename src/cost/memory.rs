@@ -156,7 +156,8 @@ pub fn memory_share<N: Num>(machine: &Machine<Qty<N>>, shape: &ServerShape<Qty<N
     let chip = &machine.chip;
     let Some(reserve) = &machine.by_shape else { return chip.utilization };
     // A server on one device has graphs of the narrow number, too.
-    let mut more = reserve.per_device * (shape.devices - 1.0) - reserve.per_sequence * reserve.narrow_sequences;
+    let mut more =
+        reserve.per_device * (shape.devices - 1.0) - reserve.per_sequence * reserve.narrow_sequences;
     if !shape.prompts_only {
         let wide = shape.stage_ranks.exceeds(reserve.narrow_ranks);
         let most = if wide { reserve.wide_sequences } else { reserve.narrow_sequences };

@@ -105,7 +105,9 @@ fn without_dynamo(launch: &Launch, process: &Process, words: &[String]) -> (Vec<
     if let Some(at) = named("positional").and_then(|flag| own.iter().position(|word| word == flag)) {
         own.remove(at);
     }
-    for (flag, words) in dynamo.flags.iter().filter(|(flag, words)| flag.starts_with('-') && !words.is_empty()) {
+    for (flag, words) in
+        dynamo.flags.iter().filter(|(flag, words)| flag.starts_with('-') && !words.is_empty())
+    {
         let words: Vec<&str> = words.split(' ').collect();
         if let Some(at) = own.windows(words.len()).position(|some| some == words) {
             own.splice(at..at + words.len(), [flag.clone()]);

@@ -211,7 +211,11 @@ pub fn command(launch: &Launch, table: &OptionTable, settings: &Settings) -> Lau
             _ if by_itself => continue,
             OptionPlace::Flag(flag) => vec![Word::Text(flag.clone()), word],
             OptionPlace::Environment(name) => {
-                command.environment.push(WrittenVariable { name: name.clone(), word, why: option.why.clone() });
+                command.environment.push(WrittenVariable {
+                    name: name.clone(),
+                    word,
+                    why: option.why.clone(),
+                });
                 continue;
             }
             OptionPlace::Yaml(path) => {

@@ -59,10 +59,11 @@ impl CommandText {
             words: option.words.iter().map(moved).collect(),
             why: option.why.clone(),
         });
-        let environment = command
-            .environment
-            .iter()
-            .map(|one| VariableText { name: one.name.clone(), word: moved(&one.word), why: one.why.clone() });
+        let environment = command.environment.iter().map(|one| VariableText {
+            name: one.name.clone(),
+            word: moved(&one.word),
+            why: one.why.clone(),
+        });
         CommandText {
             program: command.start().collect(),
             program_words: command.program.clone(),

@@ -162,7 +162,9 @@ impl<'a> Deployed<'a> {
             written = command(launch, table, &settings);
         }
         // A script is itself started on every device.
-        if let (Some(ranks), false) = (&launch.ranks, surroundings == Surroundings::Bare || written.starter.is_empty()) {
+        if let (Some(ranks), false) =
+            (&launch.ranks, surroundings == Surroundings::Bare || written.starter.is_empty())
+        {
             written.starter = ranks.program.iter().cloned().map(Word::Text).collect();
         }
         written.environment.extend(self.environment(launch));
@@ -171,7 +173,8 @@ impl<'a> Deployed<'a> {
 
     /// Variables that the measurements on these devices had set.
     fn environment(&self, launch: &Launch) -> Vec<WrittenVariable> {
-        let own = |one: &&LaunchVariable| self.vendor.is_some_and(|own| one.vendors.iter().any(|name| name == own));
+        let own =
+            |one: &&LaunchVariable| self.vendor.is_some_and(|own| one.vendors.iter().any(|name| name == own));
         let written = |one: &LaunchVariable| WrittenVariable {
             name: one.name.clone(),
             word: Word::Text(one.value.clone()),

@@ -184,8 +184,10 @@ pub fn files(deployed: &Deployed, case: &Case) -> Result<Vec<LaunchFile>, Error>
         let install = format!("install {}, see {}", benchmark.name, benchmark.source);
         let needs = ProgramCheck::of(benchmark.command.split_whitespace(), &install);
         let name = benchmark.name.split([' ', '.']).next().unwrap_or("benchmark").to_owned();
-        let text =
-            render("shell/benchmark", context! { benchmark => &benchmark.name, needs => Serde(needs), command => Serde(command) })?;
+        let text = render(
+            "shell/benchmark",
+            context! { benchmark => &benchmark.name, needs => Serde(needs), command => Serde(command) },
+        )?;
         add(&format!("benchmark-{name}.sh"), text);
     }
     Ok(files)

@@ -33,7 +33,8 @@ mod tests {
 
     #[test]
     fn a_module_of_python_is_checked_by_its_package() {
-        let check = ProgramCheck::of("python3 -m sglang_router.launch_router --port 1".split(' '), "pip").unwrap();
+        let check =
+            ProgramCheck::of("python3 -m sglang_router.launch_router --port 1".split(' '), "pip").unwrap();
         assert_eq!((check.program.as_str(), check.module.as_deref()), ("python3", Some("sglang_router")));
         assert_eq!(check.missing, "sglang_router is missing: pip");
         let check = ProgramCheck::of(["nginx", "-c", "x"], "apt").unwrap();

@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use super::context::{SETTINGS_FOLDER, SlotText, WorkerText};
 use super::deployment::{Deployed, WorkerProgram};
-use super::program_check::ProgramCheck;
 use super::engine::{Engine, RenderedText};
+use super::program_check::ProgramCheck;
 use crate::spec::error::Error;
 use crate::spec::launch::{Benchmark, Router};
 use crate::spec::writer::{Language, Writer, WrittenText};
@@ -92,7 +92,10 @@ impl Routers<'_> {
             let any = Writer::ShellWord.write("0.0.0.0");
             self.context(context! { host => any.map(Serde), port => port }, port, address)
         };
-        let install = router.install.clone().unwrap_or_else(|| format!("install {}, see {}", router.package, router.source));
+        let install = router
+            .install
+            .clone()
+            .unwrap_or_else(|| format!("install {}, see {}", router.package, router.source));
         Ok(Some(RouterText {
             needs: ProgramCheck::of(router.command.split_whitespace(), &install),
             package: router.package.clone(),

@@ -248,7 +248,9 @@ fn notes(runtime: &str, deployed: &Deployed) -> Vec<String> {
     }
     if deployed.workers.iter().any(|worker| worker.hosts > 1) {
         let note = match &launch.ranks {
-            Some(ranks) => format!("replicas run on several hosts: {} starts a rank on each device", ranks.command[0]),
+            Some(ranks) => {
+                format!("replicas run on several hosts: {} starts a rank on each device", ranks.command[0])
+            }
             None => "replicas run on several hosts: the scripts need HOST_RANK and FIRST_HOST".to_owned(),
         };
         notes.push(note);

@@ -147,7 +147,8 @@ pub struct RankStarter {
 impl RankStarter {
     /// Words with the numbers of a worker of `devices` over `hosts`.
     pub fn counted(words: &[String], hosts: u64, devices: u64) -> impl Iterator<Item = String> {
-        let numbers = [("{hosts}", hosts), ("{devices}", devices), ("{devices_per_host}", devices.div_ceil(hosts))];
+        let numbers =
+            [("{hosts}", hosts), ("{devices}", devices), ("{devices_per_host}", devices.div_ceil(hosts))];
         words.iter().map(move |word| {
             numbers.iter().fold(word.clone(), |word, (name, number)| word.replace(name, &number.to_string()))
         })
@@ -354,4 +355,43 @@ pub enum OptionPlace {
         /// The key.
         key: String,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `get_pp_indices` of SGLang: the extra layers are those of the last partitions.
+    fn sglang(layers: u64, pp: u64) -> Vec<u64> {
+        let (base, remainder) = (layers / pp, layers % pp);
+        (0..pp).map(|rank| if rank >= pp - remainder { base + 1 } else { base }).collect()
+    }
+
+    /// `get_pp_indices` of vLLM: `partitions[-i] += 1` for i from 2.
+    fn vllm(layers: u64, pp: u64) -> Vec<u64> {
+        let mut partitions = vec![layers / pp; pp as usize];
+        for at in 2..layers % pp + 2 {
+            partitions[(pp - at) as usize] += 1;
+        }
+        partitions
+    }
+
+    /// `torch.tensor_split` of TensorRT-LLM.
+    fn trtllm(layers: u64, pp: u64) -> Vec<u64> {
+        (0..pp).map(|rank| layers / pp + u64::from(rank < layers % pp)).collect()
+    }
+
+    #[test]
+    fn stages_are_those_of_the_runtimes() {
+        for layers in 1..130 {
+            for pp in 1..=16.min(layers) {
+                let of = |rule: StagesRule| rule.layers(layers, pp);
+                assert_eq!(of(StagesRule::LastMore), Some(sglang(layers, pp)));
+                assert_eq!(of(StagesRule::BeforeLastMore), Some(vllm(layers, pp)));
+                assert_eq!(of(StagesRule::FirstMore), Some(trtllm(layers, pp)));
+                assert_eq!(of(StagesRule::Even).is_some(), layers % pp == 0);
+            }
+        }
+        assert_eq!(StagesRule::Even.layers(8, 0), None);
+    }
 }

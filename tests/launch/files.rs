@@ -76,6 +76,14 @@ fn manifests_pass_their_schemas() {
     assert!(checked > 150, "{checked}");
 }
 
+/// The program between those that start a rank on every device and the runtime's own.
+const OF_RANKS: &str = "trtllm-llmapi-launch ";
+
+/// A command after the words that start it on every device of several hosts.
+fn of_one_rank(command: &str) -> &str {
+    command.find(OF_RANKS).map_or(command, |at| &command[at..])
+}
+
 /// A shell reads every script, each script runs its command, and nothing is broken inside a quoted word.
 #[test]
 fn scripts_are_whole() {
@@ -83,11 +91,12 @@ fn scripts_are_whole() {
     for winner in runs() {
         for worker in &winner.launch().workers {
             let script = &winner.launch().file(&format!("{}.sh", worker.name)).unwrap().text;
-            let program = worker.command.split(' ').find(|word| !word.contains('=')).unwrap();
+            let command = of_one_rank(&worker.command);
+            let program = command.split(' ').find(|word| !word.contains('=')).unwrap();
             let found = commands(script, &NamedFiles::new(), &BTreeMap::new()).0;
             let last = found.last().unwrap();
             assert_eq!(last.words[0], program, "{script}");
-            let plain = shlex::split(&worker.command).unwrap();
+            let plain = shlex::split(command).unwrap();
             let flags = plain.iter().filter(|word| word.starts_with("--"));
             for flag in flags {
                 assert!(last.words.contains(flag), "{flag} in {script}");
@@ -123,9 +132,10 @@ fn files_for_the_runtimes_own_parsers() {
                 ("FIRST_DP_RANK", "0"),
                 ("TRANSFER_PORT", "5600"),
             ];
-            let set = set.iter().fold(worker.command.clone(), |command, (name, value)| {
-                command.replace(&format!("\"${{{name}}}\""), value)
-            });
+            let own = of_one_rank(&worker.command).trim_start_matches(OF_RANKS).to_owned();
+            let set = set
+                .iter()
+                .fold(own, |command, (name, value)| command.replace(&format!("\"${{{name}}}\""), value));
             let command = set
                 .replace("\"${FIRST_HOST}:20000\"", "10.0.0.1:20000")
                 .replace("\"${FIRST_HOST}\"", "10.0.0.1");

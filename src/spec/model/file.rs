@@ -86,7 +86,8 @@ impl ModelFile {
     pub fn parse(text: &str) -> Result<ModelFile, Error> {
         each_key_once(text)?;
         read(text, "a model file").map_err(|fault| Error {
-            fix: "write source, name, parameters, config; optional: aliases, release, code, published".to_owned(),
+            fix: "write source, name, parameters, config; optional: aliases, release, code, published"
+                .to_owned(),
             ..fault
         })
     }
