@@ -15,4 +15,5 @@ mod reasons;
 mod scale_blocks;
 mod servers;
 mod shared_prefixes;
+mod start_up;
 mod text;

@@ -275,7 +275,8 @@ impl Infeasible {
             }
             Infeasible::BlockCut { what, shard, block, runtime, format, since } => {
                 let cut = format!("which cuts a quantisation block of {block}");
-                let later = since.as_ref().map(|version| format!("; from version {version} on it runs these"));
+                let later =
+                    since.as_ref().map(|version| format!("; from version {version} on it runs these"));
                 format!(
                     "{runtime} in {format}: a shard of {what} is {shard} wide, {cut} ({shard} mod {block} = {}){}",
                     shard % block,

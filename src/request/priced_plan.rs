@@ -192,9 +192,8 @@ impl PricedPlan {
                 )
             })?;
             let draft = clock.instance.draft.as_ref().zip(clock.terms.acceptance);
-            let draft = draft.map(|(draft, acceptance)| {
-                DraftSettings::of_share(tokens(draft.tokens), acceptance.value())
-            });
+            let draft = draft
+                .map(|(draft, acceptance)| DraftSettings::of_share(tokens(draft.tokens), acceptance.value()));
             if draft.is_some() && inputs.policy.like == SchedulerPolicy::Llamacpp {
                 return Err(not("speculative decoding of llama.cpp", "a plan without a draft"));
             }

@@ -83,8 +83,9 @@ impl Formats {
     pub fn with_prefill(mut self, weights: &NumberFormat, machine: Machine<Datum>) -> Formats {
         self.prefill_weights = Some(weights.id.clone());
         // A plan cuts the blocks of neither.
-        self.block = [self.block, weights.block].into_iter().flatten().reduce(|one, other| {
-            ScaleBlock { outputs: lcm(one.outputs, other.outputs), inputs: lcm(one.inputs, other.inputs) }
+        self.block = [self.block, weights.block].into_iter().flatten().reduce(|one, other| ScaleBlock {
+            outputs: lcm(one.outputs, other.outputs),
+            inputs: lcm(one.inputs, other.inputs),
         });
         self.machine.prefill = Some(Box::new(machine));
         self.reread();

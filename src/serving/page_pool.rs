@@ -127,14 +127,16 @@ impl<N: Num> PooledCaches<Qty<N>> {
         let counts = CacheGroups::of(instance, phase, stage)?.pages(pool);
         let one = |cache: &Cache| block_bytes(read, cache, pool, machine);
         let mut kinds: Vec<&Cache> = Vec::new();
-        let blocks = instance.sharded(phase).blocks.iter().zip(&stage.layers).filter(|(_, layers)| **layers > 0);
+        let blocks =
+            instance.sharded(phase).blocks.iter().zip(&stage.layers).filter(|(_, layers)| **layers > 0);
         for cache in blocks.flat_map(|(block, _)| &block.caches).filter(|cache| keeps_all(cache)) {
             if !kinds.contains(&cache) {
                 kinds.push(cache);
             }
         }
         let bytes = kinds.into_iter().map(one).reduce(|a, b| a + b)?;
-        let layers = read.count(Count::derived("page_layers", counts.layers, "layers of the most frequent kind"));
+        let layers =
+            read.count(Count::derived("page_layers", counts.layers, "layers of the most frequent kind"));
         let page = layers * bytes;
         let fixed = Count::derived("window_pages", counts.fixed, "pages of windows and compressor states");
         let per_token = counts.in_flight.iter().map(|&(groups, block)| {

@@ -210,8 +210,8 @@ impl Precision<'_> {
         match requested {
             Some(ANY) => {
                 let known = &self.runtime.kv_formats;
-                let others =
-                    self.each(known, |format| format.kv && format.bits_per_element.value * 8.0 <= SIXTEEN_BITS)?;
+                let others = self
+                    .each(known, |format| format.kv && format.bits_per_element.value * 8.0 <= SIXTEEN_BITS)?;
                 let native = known.contains(&native.format.id).then_some(native);
                 Ok(distinct(native.into_iter().chain(others)))
             }

@@ -166,10 +166,7 @@ impl ScenarioKey {
                 .and_then(|traffic| traffic.gpu_memory_utilization)
                 .or(row.memory_share)
                 .map(f64::to_bits),
-            draft: draft(row)
-                .ok()
-                .flatten()
-                .map(|draft| (u64::from(draft.tokens), draft.share().to_bits())),
+            draft: draft(row).ok().flatten().map(|draft| (u64::from(draft.tokens), draft.share().to_bits())),
         }
     }
 
