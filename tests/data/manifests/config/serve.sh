@@ -1,0 +1,1 @@
+vllm serve --config config.yaml --max-model-len 16384
