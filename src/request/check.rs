@@ -73,8 +73,7 @@ pub fn check(
         return Err(Error::new("hardware", "a command without hardware", "the hardware that it runs on", fix));
     }
     let known = catalog.launches_at(given.runtime_version.as_deref())?;
-    let (text, variables) = (&request.command, &request.command_variables);
-    let text = CommandText { text, files: &request.command_files, variables };
+    let text = CommandText::of(&request.command, &request.command_files).with(&request.command_variables);
     let (processes, files) = read_text(&text)?;
     let as_given = read_launch(&known, &processes, &files)?;
     let start = Start { catalog, known: &known, files: &files, given, control };

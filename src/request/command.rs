@@ -39,6 +39,11 @@ impl<'a> CommandText<'a> {
     pub fn of(text: &'a str, files: &'a NamedFiles) -> CommandText<'a> {
         CommandText { text, files, variables: &NO_VARIABLES }
     }
+
+    /// The text with values of variables that it leaves open.
+    pub fn with(self, variables: &'a CommandVariables) -> CommandText<'a> {
+        CommandText { variables, ..self }
+    }
 }
 
 /// The processes in a text, and its files.

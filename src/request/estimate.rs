@@ -46,7 +46,7 @@ pub struct EstimateRequest {
 impl EstimateRequest {
     /// A command with its files and variables.
     fn command_text<'a>(&'a self, text: &'a str) -> CommandText<'a> {
-        CommandText { text, files: &self.command_files, variables: &self.command_variables }
+        CommandText::of(text, &self.command_files).with(&self.command_variables)
     }
 
     /// An estimate of what the scenario deploys.
