@@ -125,7 +125,6 @@ fn what_is_written_fits_its_schema() {
     let inspected = Inspected {
         weight_format: model.config.weight_format().map(str::to_owned),
         published_total: None,
-        code: None,
         inspection: Inspection::of(&ModelGraph::build(&model.config).unwrap()),
         name: model.name,
         source: model.source,

@@ -66,7 +66,6 @@ fn model(name: &str) -> Inspected {
     Inspected {
         weight_format: Some(name.to_owned()),
         published_total: None,
-        code: None,
         inspection: Inspection::of(&ModelGraph::build(&config).unwrap()),
         name: name.to_owned(),
         source: name.to_owned(),

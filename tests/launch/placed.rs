@@ -211,7 +211,7 @@ fn written(deployed: &Deployed, worker: usize) -> (Vec<String>, Vec<(String, Str
         Word::Variable(variable, _) => format!("${{{}}}", variable.name()),
     };
     let words = command.options.iter().flat_map(|option| option.words.iter().map(text)).collect();
-    (words, command.environment.iter().map(|(name, word)| (name.clone(), text(word))).collect())
+    (words, command.environment.iter().map(|one| (one.name.clone(), text(&one.word))).collect())
 }
 
 proptest! {
@@ -242,7 +242,7 @@ proptest! {
         hosts.sort_unstable();
         hosts.dedup();
         let model =
-            LaunchModel { id: None, served_name: None, made_at_start: false, refused: None, overrides: None, states_kv: false };
+            LaunchModel { id: None, served_name: None, made_at_start: false, refused: None, overrides: None, has_code: false, states_kv: false };
         let (own, remote) = (known("llama.cpp"), known("llama.cpp-rpc"));
         let runtime = PlacingRuntime { own: (&own.0, &own.1), remote: Some((&remote.0, &remote.1)) };
         let deployed = Deployed::placed(runtime, &placed, &model);

@@ -71,7 +71,13 @@ fn the_cache_takes_what_the_parts_leave() {
             ..known.chip
         };
         let machine = mantile::cost::machine::Machine { chip, ..known.clone() };
-        let held = footprint(gib(weights), (Qty(0.0), None), None, gib(activations), &machine);
+        let held = footprint(
+            gib(weights),
+            (Qty(0.0), None),
+            None,
+            (gib(activations), machine.chip.utilization),
+            &machine,
+        );
         let left = (held.usable.value() - held.total.value()) / GIB;
         // Every part is rounded to a hundredth.
         assert!(
