@@ -60,11 +60,7 @@ impl Catalog {
         if shelf.is_empty() {
             return Ok(vec![]);
         }
-        let ids: Vec<String> = shelf.into_keys().collect();
-        let found = format!("`{name}`, a part of {}", ids.join(" and "));
-        let expected = "the whole name of a product: `super`, `ti`, `xt`, `max` and their like make another";
-        let fix = format!("write {}", ids.join(" or "));
-        Err(LookupError::Unclear(Error::new(CatalogKind::Devices.singular(), found, expected, fix)))
+        Err(LookupError::Unclear(partial(name, &shelf.into_keys().collect::<Vec<_>>())))
     }
 
     /// The device with the memory that a hardware word states: a product that has it, else the device with that memory.
@@ -119,6 +115,21 @@ impl Catalog {
         };
         Ok(part(whole, profile, slice))
     }
+}
+
+/// The fault of a name that is only a part of `ids`.
+fn partial(name: &str, ids: &[String]) -> Error {
+    const NAMED: usize = 4;
+    let shown = ids[..ids.len().min(NAMED)].join(", ");
+    let (found, fix) = match ids.len() {
+        0..=NAMED => (format!("`{name}`, a part of {shown}"), format!("write {}", ids.join(" or "))),
+        all => (
+            format!("`{name}`, a part of {shown} and {} more", all - NAMED),
+            "write the whole name: `mantile-opt catalog devices` lists them".to_owned(),
+        ),
+    };
+    let expected = "the whole name of a product: `super`, `ti`, `xt`, `max` and their like make another";
+    Error::new(CatalogKind::Devices.singular(), found, expected, fix)
 }
 
 /// The part `slice` of a device. Parts have no link between them but that of the host, and no price.

@@ -89,6 +89,12 @@ impl Catalog {
         if !systems.is_empty() {
             return self.whole(&read_entry(&system(systems)?)?);
         }
+        if let Some(flags) = self.unlike(text) {
+            let found = format!("the unlike devices `{text}`");
+            let expected = "a system of like devices, or [NODESx]COUNTxDEVICE such as 8xh100-sxm";
+            let fix = format!("`mantile-opt place {flags}` places the layers of a model on them");
+            return Err(Error::new("hardware", found, expected, fix));
+        }
         let short = Shorthand::parse(text)?;
         let device = match self.device(short.device) {
             Ok(device) => device,
@@ -202,12 +208,6 @@ impl Catalog {
             );
             let found = format!("the rig `{text}` of unlike devices");
             let expected = "a system of like devices, or [NODESx]COUNTxDEVICE such as 8xh100-sxm";
-            return Error::new("hardware", found, expected, fix);
-        }
-        if let Some(flags) = self.unlike(text) {
-            let found = format!("the unlike devices `{text}`");
-            let expected = "a system of like devices, or [NODESx]COUNTxDEVICE such as 8xh100-sxm";
-            let fix = format!("`mantile-opt place {flags}` places the layers of a model on them");
             return Error::new("hardware", found, expected, fix);
         }
         let mut known: Vec<String> = Vec::new();
@@ -344,10 +344,9 @@ mod tests {
     #[test]
     fn unclear_and_unknown_devices_are_refused_with_candidates() {
         let error = Catalog::default().hardware("8xrtx").unwrap_err();
-        assert!(
-            error.found.contains("nvidia-rtx-3090") && error.found.contains("nvidia-rtx-2080"),
-            "{error}"
-        );
+        assert!(error.found.contains("nvidia-rtx-2060") && error.fix.contains("catalog devices"), "{error}");
+        let error = Catalog::default().hardware("8xrtx-4080-s").unwrap_err();
+        assert!(error.fix.contains("nvidia-rtx-4080-super"), "{error}");
         let error = Catalog::default().hardware("8xh1000").unwrap_err();
         assert!(error.fix.contains("h100"), "{error}");
         let error = Catalog::default().hardware("dgx-h10").unwrap_err();

@@ -1,6 +1,7 @@
 //! From a model's name to its file, its format and what was read: the catalogue's names, then base and format one by one.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use super::catalog::{Catalog, CatalogEntry, EntryLabel, LookupError, PublishedId};
@@ -36,6 +37,26 @@ pub(super) enum StatedFormat {
 
 /// How far its variant is from the wanted one, its file, label and name.
 type FoundBase = (usize, CatalogEntry, Arc<EntryLabel>, String);
+
+/// The names of a catalogue in parts.
+struct NameIndex {
+    suffixes: Suffixes,
+    ends: BTreeSet<String>,
+    known: Vec<KnownName>,
+}
+
+/// A name of a model in parts.
+struct KnownName {
+    /// Id of its file.
+    id: String,
+    name: String,
+    parts: ModelName,
+    /// The base with its owner in front, as some publishers write it: `Qwen_Qwen3-32B`.
+    owned: String,
+}
+
+/// The place of the index among parsed files.
+const INDEX: &str = "names of models";
 
 /// Ends of names with the formats that they state.
 struct Suffixes(Vec<(NameSuffix, String)>);
@@ -90,10 +111,10 @@ impl Catalog {
         if let Some((entry, id)) = self.published_as(text) {
             return Ok(NamedModel { entry, base: None, varied: false, format: StatedFormat::Published(id) });
         }
-        let suffixes = self.suffixes();
-        let name = ModelName::parse(text, &suffixes.ends());
-        if let Some((distance, entry, label, base)) = self.base_of(&name, &suffixes)? {
-            let format = stated(&name, (&base, &label), &suffixes)?;
+        let index = self.name_index();
+        let name = ModelName::parse(text, &index.ends);
+        if let Some((distance, entry, label, base)) = self.base_of(&name, &index)? {
+            let format = stated(&name, (&base, &label), &index)?;
             return Ok(NamedModel { entry, base: Some(base), varied: distance > 0, format });
         }
         let begun = self.find_by(CatalogKind::Models, text, |label, _| {
@@ -128,33 +149,54 @@ impl Catalog {
     }
 
     /// The file whose base `name` has, and its name for the nearest variant.
-    fn base_of(&self, name: &ModelName, suffixes: &Suffixes) -> Result<Option<FoundBase>, LookupError> {
-        let ends = suffixes.ends();
-        let mut found: Vec<FoundBase> = Vec::new();
-        for entry in self.entries(CatalogKind::Models).into_values() {
-            let Ok(label) = self.label(&entry) else { continue };
-            let distance = |known: &&String| {
-                let parts = ModelName::parse(known, &ends);
-                // Some publishers repeat the owner: `Qwen_Qwen3-32B`.
-                let owned = format!("{}{}", words(owner(known)).concat(), parts.core);
-                let same = name.core == parts.core || name.core == owned;
-                (same && !name.redates(&parts)).then(|| name.distance(&parts))
-            };
-            let nearest = names(&label).filter_map(|known| Some((distance(&known)?, known.clone()))).min();
-            if let Some((distance, known)) = nearest {
-                found.push((distance, entry, label, known));
+    fn base_of(&self, name: &ModelName, index: &NameIndex) -> Result<Option<FoundBase>, LookupError> {
+        let mut nearest: BTreeMap<&str, (usize, bool, &str)> = BTreeMap::new();
+        for known in &index.known {
+            let same = name.core == known.parts.core || name.core == known.owned;
+            if !same || name.redates(&known.parts) {
+                continue;
             }
+            // Of two names the one with its publisher is shown.
+            let here = (name.distance(&known.parts), !known.name.contains('/'), known.name.as_str());
+            let best = nearest.entry(&known.id).or_insert(here);
+            *best = here.min(*best);
         }
-        found.sort_by_key(|(distance, ..)| *distance);
-        if let [first, second, ..] = &found[..]
+        let mut found: Vec<_> = nearest.into_iter().collect();
+        found.sort_by_key(|(_, (distance, ..))| *distance);
+        if let [(_, first), (_, second), ..] = &found[..]
             && first.0 == second.0
         {
-            let (one, other) = (&first.3, &second.3);
-            let found = format!("a name between {one} and {other}");
+            let found = format!("a name between {} and {}", first.2, second.2);
             let fault = Error::new("model", found, "the variant of one of them", "use one of those names");
             return Err(LookupError::Unclear(fault));
         }
-        Ok(found.into_iter().next())
+        let Some((id, (distance, _, base))) = found.first() else { return Ok(None) };
+        let Some(entry) = self.entries(CatalogKind::Models).remove(*id) else { return Ok(None) };
+        let label = self.label(&entry).map_err(LookupError::Unclear)?;
+        Ok(Some((*distance, entry, label, (*base).to_owned())))
+    }
+
+    /// The names of the catalogue's models in parts; made once, if no file is the user's.
+    fn name_index(&self) -> Arc<NameIndex> {
+        let of = || {
+            let suffixes = self.suffixes();
+            let ends = suffixes.ends();
+            let mut known = Vec::new();
+            for entry in self.entries(CatalogKind::Models).into_values() {
+                let Ok(label) = self.label(&entry) else { continue };
+                known.extend(names(&label).map(|name| {
+                    let parts = ModelName::parse(name, &ends);
+                    let owned = words(owner(name)).concat() + &parts.core;
+                    KnownName { id: entry.id.clone(), name: name.clone(), parts, owned }
+                }));
+            }
+            NameIndex { suffixes, ends, known }
+        };
+        if !(self.is_shipped(CatalogKind::Models) && self.is_shipped(CatalogKind::Formats)) {
+            return Arc::new(of());
+        }
+        let Ok(index) = self.parsed.once(INDEX, || Ok::<_, Infallible>(of()));
+        index
     }
 
     fn suffixes(&self) -> Suffixes {
@@ -172,21 +214,20 @@ impl Catalog {
 fn stated(
     name: &ModelName,
     (base, label): (&str, &EntryLabel),
-    suffixes: &Suffixes,
+    index: &NameIndex,
 ) -> Result<StatedFormat, LookupError> {
     let Some(end) = &name.format else {
         return Ok(if name.packed { StatedFormat::Packed } else { StatedFormat::Own });
     };
     let owner_of = name.owner.as_deref().unwrap_or_else(|| owner(base));
-    let ends = suffixes.ends();
     let like = |one: &&PublishedId| {
         owner(&one.id).eq_ignore_ascii_case(owner_of)
-            && ModelName::parse(&one.id, &ends).format.as_ref() == Some(end)
+            && ModelName::parse(&one.id, &index.ends).format.as_ref() == Some(end)
     };
     if let Some(published) = label.published.iter().find(like) {
         return Ok(StatedFormat::Suffix(published.weight_format.clone(), None));
     }
-    match suffixes.format(end, (owner_of, name.owner.is_some())) {
+    match index.suffixes.format(end, (owner_of, name.owner.is_some())) {
         Some((suffix, format)) if !name.unpriced => {
             Ok(StatedFormat::Suffix(format.clone(), suffix.differs.clone()))
         }

@@ -87,14 +87,15 @@ impl ModelName {
             return true;
         }
         let Some(last) = words.last().filter(|_| length > 1) else { return false };
-        if TABLES.marks.contains(last) {
-            self.packed |= last == ENDING.trim_start_matches('.');
-            words.pop();
-            return true;
-        }
         let ends = (1..length).map(|from| words[from..].join("-"));
         let known = |end: &String| suffixes.contains(end) || TABLES.unpriced.contains(end);
-        let Some(end) = ends.filter(|_| self.format.is_none()).find(known) else { return false };
+        let Some(end) = ends.filter(|_| self.format.is_none()).find(known) else {
+            // After a format like `3bit-mlx`.
+            let mark = TABLES.marks.contains(last);
+            self.packed |= mark && last == ENDING.trim_start_matches('.');
+            words.truncate(length - usize::from(mark));
+            return mark;
+        };
         words.truncate(length - end.split('-').count());
         self.unpriced = !suffixes.contains(&end);
         self.format = Some(end);

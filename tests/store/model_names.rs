@@ -98,14 +98,15 @@ fn a_base_and_a_format_compose() {
         ends.insert(id, names);
     }
     assert!(ends.values().filter(|names| !names.is_empty()).count() > 40);
-    for entry in catalog.entries(CatalogKind::Models).into_values() {
+    for (at, entry) in catalog.entries(CatalogKind::Models).into_values().enumerate() {
         let file = ModelFile::parse(&entry.text().unwrap()).unwrap();
         let config = file.model_config().unwrap();
         let short = file.name.rsplit('/').next().unwrap();
         // A name that states a format itself takes no other.
         let short = short.trim_end_matches("-BF16");
         for (id, names) in &ends {
-            for end in names {
+            // Every end of every format, on some models; one of each on all.
+            for end in names.iter().take(if at % 40 == 0 { usize::MAX } else { 1 }) {
                 for written in [format!("quants/{short}-{end}"), format!("{short}-{}", end.to_uppercase())] {
                     let maker = !written.starts_with("quants/");
                     if maker && catalog.model(&written).is_ok_and(|model| model.read_as.is_none()) {
