@@ -124,4 +124,7 @@ pub struct Speculation {
     pub tokens: u64,
     /// Accepted draft tokens over draft tokens, as given; 0 where it is not.
     pub acceptance: f64,
+    /// The range of figures, where the acceptance is not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unstated: Option<String>,
 }

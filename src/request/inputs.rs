@@ -59,7 +59,8 @@ pub fn report_inputs(resolved: &ResolvedScenario, problem: &Problem) -> ReportIn
         percentile: problem.workload.tail,
         risk: resolved.confidence,
         speculation: problem.graph.draft.as_ref().zip(resolved.acceptance).map(|(draft, acceptance)| {
-            Speculation { draft: draft.name.clone(), tokens: draft.tokens, acceptance }
+            let unstated = unstated_acceptance(resolved);
+            Speculation { draft: draft.name.clone(), tokens: draft.tokens, acceptance, unstated }
         }),
         limits: objective.limits,
         objective: objective.id.clone(),
@@ -71,10 +72,7 @@ pub fn report_inputs(resolved: &ResolvedScenario, problem: &Problem) -> ReportIn
         amortization_months: owned.map(|owned| owned.amortization.value / MONTH),
         utilization: owned.map(|owned| owned.utilization.value),
         hours_per_day: bill.map(|_| resolved.economics.serving_time.value / HOUR),
-        warnings: warning(&resolved.model.source, &resolved.graph.ignored_keys)
-            .into_iter()
-            .chain(unstated_acceptance(resolved))
-            .collect(),
+        warnings: warning(&resolved.model.source, &resolved.graph.ignored_keys).into_iter().collect(),
     }
 }
 

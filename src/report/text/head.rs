@@ -64,7 +64,10 @@ pub fn problem(inputs: &ReportInputs) -> String {
     };
     let speculation = inputs.speculation.as_ref().map_or_else(String::new, |found| {
         let tokens = count(found.tokens, "token");
-        format!("; {} drafts {tokens}, acceptance {}", found.draft, percent(found.acceptance))
+        match &found.unstated {
+            Some(range) => format!("; {} drafts {tokens}, {range}", found.draft),
+            None => format!("; {} drafts {tokens}, acceptance {}", found.draft, percent(found.acceptance)),
+        }
     });
     let read_as = inputs.read_as.as_ref().map_or_else(String::new, |base| format!(" (read as {base})"));
     let limits = super::metrics::limits(&inputs.limits);

@@ -2,12 +2,14 @@
 
 use super::InfeasibleProblem;
 use crate::plan::infeasible::Infeasible;
+use crate::plan::parallel::ParallelPlan;
 use crate::report::flag::Flag;
 use crate::report::relax::{ConflictReport, ConflictSet};
 use crate::report::shortage::shortage_words;
 use crate::report::table::grouped;
 use crate::search::relax::{Stopped, answered, conflicts, largest_below};
 use crate::search::shortage::{HeldPart, shortage};
+use crate::spec::role::Role;
 use crate::spec::writer::shell_word;
 
 impl InfeasibleProblem<'_> {
@@ -79,8 +81,7 @@ impl InfeasibleProblem<'_> {
         let shortest = self.with_flags(&self.prompt(Flag::Isl(1)))?;
         let found = shortest.first().and_then(|problem| Some((shortage(problem)?, problem)));
         let Some((short, problem)) = found else {
-            let why = "no plan is legal on these devices".to_owned();
-            return Ok(ConflictSet { conditions: lengths, why: Some(why) });
+            return Ok(self.no_legal_plan(lengths));
         };
         let mut conditions = vec![format!("--hardware {}", shell_word(&self.resolved.cluster.id))];
         match short.part {
@@ -91,6 +92,24 @@ impl InfeasibleProblem<'_> {
             }
         }
         Ok(ConflictSet { conditions, why: Some(shortage_words(&short, problem)) })
+    }
+
+    /// The conflict where no plan is legal: a rule of the runtime that forbids every plan on these devices, if there is one.
+    fn no_legal_plan(&self, lengths: Vec<String>) -> ConflictSet {
+        let (resolved, one) = (&self.resolved, [(Role::Aggregated, ParallelPlan::SINGLE)]);
+        let rules = resolved.rules();
+        let reasons = resolved.kv_formats.iter().map(|kv| rules.check(&kv.format.id, &one).err());
+        match reasons.collect::<Option<Vec<_>>>().and_then(|reasons| reasons.into_iter().next()) {
+            Some(reason) => {
+                let hardware = format!("--hardware {}", shell_word(&resolved.cluster.id));
+                let conditions = vec![hardware, format!("--runtime {}", shell_word(&resolved.runtime.id))];
+                ConflictSet { conditions, why: Some(reason.to_string()) }
+            }
+            None => {
+                let why = "no plan is legal on these devices".to_owned();
+                ConflictSet { conditions: lengths, why: Some(why) }
+            }
+        }
     }
 
     /// The longest length below `beyond` for which `holds`.
