@@ -1,7 +1,7 @@
 //! `diagnose`: is a measured speed possible, and is a server slow?
 
 use super::deadline::with_deadline;
-use super::estimate::{variable, PlannedArgs, with_command};
+use super::estimate::{PlannedArgs, variable, with_command};
 use super::output::OutputArgs;
 use super::{CliError, ExitStatus};
 use crate::request::diagnose::{DiagnoseRequest, diagnose};

@@ -9,9 +9,9 @@ use super::mcp;
 #[cfg(feature = "site")]
 use super::site;
 use super::{
-    CliError, audit, calibrate, catalog, check, compare, config, deploy, detect, diagnose, diff, estimate, explain,
-    fleet, inspect, nearest, optimize, place, recommend, reference, simulate, static_batch, sweep, validate,
-    verify,
+    CliError, audit, calibrate, catalog, check, compare, config, deploy, detect, diagnose, diff, estimate,
+    explain, fleet, inspect, nearest, optimize, place, recommend, reference, simulate, static_batch, sweep,
+    validate, verify,
 };
 #[cfg(feature = "serve")]
 use super::{mock, serve};

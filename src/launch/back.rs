@@ -211,7 +211,8 @@ impl ReadLaunch<'_> {
             _ => None,
         };
         // A method with a draft model of its own uses that, unless it is the checkpoint's own module.
-        let own_module = |draft: &String| Some(draft) == word(Setting::Model).as_ref() || draft.ends_with("NextN");
+        let own_module =
+            |draft: &String| Some(draft) == word(Setting::Model).as_ref() || draft.ends_with("NextN");
         let draft_model = word(Setting::DraftModel).filter(|draft| !own_module(draft));
         let draft = draft_model.or(word(Setting::DraftMethod));
         let read = Scenario {
@@ -390,10 +391,9 @@ fn degrees(settings: &Settings, at: Surroundings) -> Degrees {
     let layered = (spread.len() > 1).then_some(spread.len() as u64);
     let (pp, cp) = (count(Setting::Pp).or(layered), count(Setting::Cp));
     let all = tp.unwrap_or(1) * cp.unwrap_or(1) * dp.unwrap_or(1);
-    let ep =
-        count(Setting::Ep)
-            .or(settings.is_on(Setting::ExpertParallel).then_some(all).filter(|ep| *ep > 1))
-            .or(settings.count(Setting::MoeTp).map(|inside| all / inside.max(1)).filter(|ep| *ep > 1));
+    let ep = count(Setting::Ep)
+        .or(settings.is_on(Setting::ExpertParallel).then_some(all).filter(|ep| *ep > 1))
+        .or(settings.count(Setting::MoeTp).map(|inside| all / inside.max(1)).filter(|ep| *ep > 1));
     let stages = match settings.get(Setting::StageLayers) {
         Some(SettingValue::Counts(counts)) => Some(counts.clone()),
         // Layers in host memory are before those of the first device, and no part of a stage of their own.

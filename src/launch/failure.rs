@@ -127,7 +127,11 @@ struct KnownFailure {
 static KNOWN: LazyLock<Vec<(KnownFailure, Regex)>> = LazyLock::new(|| {
     // A test reads the file strictly, and compiles every pattern.
     let known: Vec<KnownFailure> = serde_json::from_str(include_str!("failures.json")).unwrap_or_default();
-    known.into_iter().filter_map(|one| Some((Regex::new(&one.pattern).ok()?, one))).map(|(a, b)| (b, a)).collect()
+    known
+        .into_iter()
+        .filter_map(|one| Some((Regex::new(&one.pattern).ok()?, one)))
+        .map(|(a, b)| (b, a))
+        .collect()
 });
 
 /// The failure that a log states: the first of the specific ones, else the first of the others. `runtime` is that of the
@@ -138,7 +142,8 @@ pub fn failure_in(log: &str, runtime: Option<&str>) -> Option<FoundFailure> {
         let found = pattern.captures(log)?;
         Some((one.generic, found.get(0)?.start(), at, one, pattern, found))
     });
-    let (_, start, _, one, pattern, found) = found.min_by_key(|(generic, start, at, ..)| (*generic, *start, *at))?;
+    let (_, start, _, one, pattern, found) =
+        found.min_by_key(|(generic, start, at, ..)| (*generic, *start, *at))?;
     let number = |name: &str| Some((name.to_owned(), found.name(name)?.as_str().parse().ok()?));
     let end = log[start..].find('\n').map_or(log.len(), |end| start + end);
     let begin = log[..start].rfind('\n').map_or(0, |begin| begin + 1);

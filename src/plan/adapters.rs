@@ -1,7 +1,7 @@
 //! Memory that a server reserves for LoRA adapters.
 
-use crate::graph::model::{Block, ModelGraph};
 use crate::graph::dimensions::SoftmaxAttention;
+use crate::graph::model::{Block, ModelGraph};
 use crate::graph::operator::{Operator, Split};
 use crate::graph::tensor::TensorRole;
 
@@ -19,8 +19,7 @@ pub fn adapter_width(graph: &ModelGraph, tp: u64) -> u64 {
             _ => None,
         });
         let nodes = block.graph.node_weights().filter(|node| adapted(node.role()));
-        nodes.map(|node| sides(&node.operator, tp, kv.unwrap_or(tp))).sum::<u64>()
-            * block.layers.len() as u64
+        nodes.map(|node| sides(&node.operator, tp, kv.unwrap_or(tp))).sum::<u64>() * block.layers.len() as u64
     };
     graph.blocks.iter().map(of_block).sum()
 }

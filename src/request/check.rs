@@ -70,7 +70,12 @@ pub fn check(
     let given = &request.scenario;
     if given.hardware.is_none() {
         let fix = "add --hardware, e.g. --hardware 8xh100";
-        return Err(Error::new("hardware", "a command without hardware", "the hardware that it runs on", fix));
+        return Err(Error::new(
+            "hardware",
+            "a command without hardware",
+            "the hardware that it runs on",
+            fix,
+        ));
     }
     let known = catalog.launches_at(given.runtime_version.as_deref())?;
     let text = CommandText::of(&request.command, &request.command_files).with(&request.command_variables);
@@ -114,7 +119,8 @@ pub fn check(
         most_requests: priced.as_ref().and_then(|plan| plan.most_requests),
         scenario: checked.scenario,
         unread: unread(&as_given),
-        notes: [as_given.processes.iter().flat_map(|one| one.process.notes.clone()).collect(), checked.notes].concat(),
+        notes: [as_given.processes.iter().flat_map(|one| one.process.notes.clone()).collect(), checked.notes]
+            .concat(),
     })
 }
 
@@ -227,7 +233,8 @@ impl<'a> Start<'a> {
         let mut edits = Vec::new();
         let fits = self.short(scenario).ok().and_then(|result| self.largest_context(scenario, &result));
         let context = fits.map(|tokens| tokens / CONTEXT_STEP * CONTEXT_STEP).filter(|tokens| *tokens > 0);
-        if let Some(tokens) = context.filter(|tokens| scenario.max_model_len.is_none_or(|now| *tokens < now)) {
+        if let Some(tokens) = context.filter(|tokens| scenario.max_model_len.is_none_or(|now| *tokens < now))
+        {
             edits.push((Setting::Context, Count(tokens)));
             edits.push((Setting::TotalContext, Count(tokens)));
         }
@@ -265,7 +272,8 @@ impl<'a> Start<'a> {
         edits: Vec<(Setting, SettingValue)>,
     ) -> Option<StartCorrection> {
         let checked = start_check(self.catalog, self.known, launch, self.files, self.given).ok()?;
-        let starts = checked.faults.is_empty() && self.short(&checked.scenario).ok()?.candidate.metrics.is_some();
+        let starts =
+            checked.faults.is_empty() && self.short(&checked.scenario).ok()?.candidate.metrics.is_some();
         let words = edits.iter().map(|(setting, value)| format!("{} {value}", setting.words()));
         let change = words.collect::<Vec<_>>().join(", ");
         starts.then(|| StartCorrection { change, command: command_lines(launch) })

@@ -37,7 +37,8 @@ fn plan(notation: &str) -> PlanText {
 }
 
 fn read(text: &str, files: &NamedFiles, given: &Scenario) -> EstimateResult {
-    of_command(&CATALOG, &CommandText::of(text, files), given).unwrap_or_else(|fault| panic!("{fault}\n{text}"))
+    of_command(&CATALOG, &CommandText::of(text, files), given)
+        .unwrap_or_else(|fault| panic!("{fault}\n{text}"))
 }
 
 /// A command is one process, and does not say how many of its kind there are.
@@ -152,11 +153,17 @@ fn a_command_of_a_user_is_priced_and_its_faults_are_named() {
     let docker = "docker run --gpus all -p 8000:8000 vllm/vllm-openai:latest --model Qwen/Qwen3-32B --tensor-parallel-size 4";
     assert_eq!(read(docker, &NamedFiles::new(), &given).candidate.plan.decode.plan.tp, 4);
     for (text, key) in [("echo hello", "command"), ("", "command"), ("vllm serve", "command")] {
-        assert_eq!(of_command(&CATALOG, &CommandText::of(text, &NamedFiles::new()), &given).unwrap_err().key, key, "{text}");
+        assert_eq!(
+            of_command(&CATALOG, &CommandText::of(text, &NamedFiles::new()), &given).unwrap_err().key,
+            key,
+            "{text}"
+        );
     }
     let nowhere = Scenario::default();
     assert_eq!(
-        of_command(&CATALOG, &CommandText::of("vllm serve Qwen/Qwen3-32B", &NamedFiles::new()), &nowhere).unwrap_err().key,
+        of_command(&CATALOG, &CommandText::of("vllm serve Qwen/Qwen3-32B", &NamedFiles::new()), &nowhere)
+            .unwrap_err()
+            .key,
         "hardware"
     );
 }

@@ -25,7 +25,7 @@ use mantile::spec::scenario::Scenario;
 use mantile::spec::setting::Setting;
 use proptest::prelude::*;
 
-use super::{CATALOG, launches};
+use super::{CATALOG, decides, launches};
 
 fn placed(model: &str, hardware: &str, runtime: &str, format: Option<&str>) -> PlacementResult {
     let scenario = PlacementScenario {

@@ -64,7 +64,9 @@ fn line(random: &mut Rng, (launch, table): &KnownLaunch) -> Vec<String> {
         .collect();
     // Objects and files have rules of their own.
     let plain = |row: &&OptionRow| {
-        !row.value.takes_object() && row.value.kind != OptionKind::List && !row.flags.contains(&"--config".into())
+        !row.value.takes_object()
+            && row.value.kind != OptionKind::List
+            && !row.flags.contains(&"--config".into())
     };
     let rest: Vec<&OptionRow> = table.options.iter().filter(plain).collect();
     let mut words = match table.positional.is_empty() {

@@ -1,8 +1,8 @@
 //! Laws of launch commands: advice is never worse than the command, and a context beyond the trained one is launched with
 //! what makes it.
 
-use mantile::request::UNCONTROLLED;
 use mantile::launch::settings_file::NamedFiles;
+use mantile::request::UNCONTROLLED;
 use mantile::request::command::{CommandText, of_command};
 use mantile::request::estimate::{EstimateRequest, estimate};
 use mantile::request::optimize::{OptimizeRequest, optimize};
@@ -45,7 +45,9 @@ fn advice_is_never_worse_than_the_command() {
     let mut compared = 0;
     for (hardware, text) in commands {
         let given = Scenario { hardware: Some(hardware.clone()), ..Scenario::default() };
-        let Ok(answer) = of_command(&catalog, &CommandText::of(&text, &NamedFiles::new()), &given) else { continue };
+        let Ok(answer) = of_command(&catalog, &CommandText::of(&text, &NamedFiles::new()), &given) else {
+            continue;
+        };
         let candidate = &answer.candidate;
         if candidate.metrics.is_none() || !candidate.violations.is_empty() {
             continue;
@@ -100,7 +102,9 @@ fn a_longer_context_is_launched_with_what_makes_it() {
         assert_eq!(value, json!({ key: scaling }), "{words:?}");
         let given =
             Scenario { hardware: scenario.hardware.clone(), isl: scenario.isl, ..Scenario::default() };
-        let back = of_command(&catalog, &CommandText::of(&launch.workers[0].command, &NamedFiles::new()), &given).unwrap();
+        let back =
+            of_command(&catalog, &CommandText::of(&launch.workers[0].command, &NamedFiles::new()), &given)
+                .unwrap();
         let read = back.command.unwrap().scenario.set.unwrap_or_default();
         assert_eq!(read.len(), 1, "{read:?}");
         stated += 1;

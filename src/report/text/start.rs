@@ -31,9 +31,9 @@ fn capacity(report: &StartReport) -> String {
         ("largest context", report.largest_context, "tokens that the memory holds"),
         ("requests", report.most_requests, "at a time in a replica, at most"),
     ];
-    let known = rows.into_iter().filter_map(|(name, value, words)| {
-        Some(format!("  {name:<16} {} {words}\n", grouped(value?)))
-    });
+    let known = rows
+        .into_iter()
+        .filter_map(|(name, value, words)| Some(format!("  {name:<16} {} {words}\n", grouped(value?))));
     let known: Vec<String> = known.collect();
     known.concat()
 }
