@@ -106,7 +106,9 @@ fn uncut(side: &DividedSide, limits: &LegalLimits) -> Result<(), Infeasible> {
     let block = if side.inputs { scales.block.inputs } else { scales.block.outputs };
     let shard = side.whole / side.parts;
     let is_checked = side.parts > 1 || (side.matrix == DividedMatrix::Experts && !side.inputs);
-    if !scales.roles[side.role as usize] || !is_checked || shard.is_multiple_of(block) {
+    // A matrix that is narrower than a block stays in the checkpoint's own dtype.
+    let narrow = side.whole < block && side.matrix != DividedMatrix::Experts;
+    if !scales.roles[side.role as usize] || !is_checked || narrow || shard.is_multiple_of(block) {
         return Ok(());
     }
     let allows = |cut: &&CutBlocks| cut.allows(scales.format, side.matrix, gcd(shard, block));

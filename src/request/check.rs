@@ -136,10 +136,11 @@ pub(super) struct Start<'a> {
 impl<'a> Start<'a> {
     /// The problem with one short request.
     fn shortened(&self, scenario: &Scenario) -> Scenario {
-        let given = self.given;
         Scenario {
-            isl: given.isl.or(Some(SHORT)),
-            osl: given.osl.or(Some(SHORT)),
+            isl: Some(SHORT),
+            osl: Some(SHORT),
+            prefix: None,
+            images: None,
             ttft: Some("none".to_owned()),
             tpot: Some("none".to_owned()),
             e2e: Some("none".to_owned()),

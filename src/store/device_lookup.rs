@@ -52,6 +52,13 @@ impl Catalog {
         if !found.is_empty() {
             return Ok(found);
         }
+        // A number at the end may be the memory without its unit: `h20-141`.
+        if name.rsplit_once('-').is_some_and(|(_, last)| last.chars().all(|c| c.is_ascii_digit()))
+            && let Ok(found) = self.devices_named(&format!("{name}gb"))
+            && !found.is_empty()
+        {
+            return Ok(found);
+        }
         let part = name.to_lowercase();
         shelf.retain(|id, _| {
             let short = id.split_once('-').map_or(id.as_str(), |(_, short)| short);
