@@ -49,6 +49,7 @@ fn peaks_memories_and_links_of_devices_agree() {
     only_known(
         doubts.collect(),
         &[
+            ("amd-mi100 peak.fp16", "bf16 is half of fp16, as AMD prints it"),
             ("amd-mi455x peak.fp8", "as AMD prints it: narrow formats gained more than bf16"),
             ("aws-trainium3 peak.fp8", "MXFP8 runs at 3.75 times bf16 as AWS prints it"),
             ("intel-gaudi3 peak.fp16", "the matrix engine is built for bf16; fp16 is a quarter"),

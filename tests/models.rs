@@ -234,7 +234,8 @@ fn no_two_models_share_a_name() {
 
 #[test]
 fn published_checkpoints_name_a_known_weight_format_and_a_source() {
-    let known = ["bf16", "fp16", "fp8", "fp8-block", "int8", "int4-awq", "int4-gptq", "nvfp4", "mxfp4"];
+    let known =
+        ["bf16", "fp16", "fp8", "fp8-block", "int8", "int8-w8a16", "int4-awq", "int4-gptq", "nvfp4", "mxfp4"];
     for (stem, model) in shipped() {
         let config = model.model_config().unwrap();
         match config.weight_format() {

@@ -13,6 +13,7 @@ use mantile::report::pretty::pretty as json;
 use mantile::report::recommend::report::RecommendReport;
 use mantile::report::result::{EstimateResult, OptimizeResult};
 use mantile::report::simulate::SimulateReport;
+use mantile::report::start::StartReport;
 use mantile::report::sweep::SweepReport;
 use mantile::request::explain::ExplainReport;
 use mantile::request::{REQUESTS, UNCONTROLLED, entry, value};
@@ -22,11 +23,12 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json as object};
 
 /// A command line of every question.
-pub const LINES: [&[&str]; 26] = [
+pub const LINES: [&[&str]; 27] = [
     &["optimize", "--model", "Llama-3.1-8B", "--hardware", "2xl40s", "--why"],
     &["optimize", "--model", "Llama-3.3-70B", "--hardware", "1xh100", "--ttft", "1ms"],
     &["estimate", "--model", "Llama-3.1-8B", "--hardware", "2xh100", "--tp", "2", "--concurrency", "8"],
     &["estimate", "--hardware", "2xl40s", "--plan", "2 x tp1 @3", "--model", "gpt-oss-20b"],
+    &["check", "--hardware", "2xl40s", "vllm serve Qwen/Qwen3-32B -tp 2 --max-model-len 65536"],
     &["place", "--model", "Llama-3.1-8B", "--hardware", "rtx-4090-3090"],
     &["explain", "--model", "Llama-3.1-8B", "--hardware", "1xh100", "--number", "ttft", "--depth", "4"],
     &[
@@ -177,6 +179,7 @@ fn a_report_reads_back_into_its_type_byte_for_byte() {
             "diagnose" => again::<Diagnosis>(&report),
             "nearest" => again::<NearestReport>(&report),
             "simulate" => again::<SimulateReport>(&report),
+            "check" => again::<StartReport>(&report),
             _ => continue,
         };
         assert_eq!(again, report, "{line:?}");

@@ -140,13 +140,14 @@ pub fn failure_in(log: &str, runtime: Option<&str>) -> Option<FoundFailure> {
     let of_runtime = |one: &&(KnownFailure, Regex)| runtime.is_none_or(|runtime| one.0.runtime == runtime);
     let found = KNOWN.iter().filter(of_runtime).enumerate().filter_map(|(at, (one, pattern))| {
         let found = pattern.captures(log)?;
-        Some((one.generic, found.get(0)?.start(), at, one, pattern, found))
+        let start = found.get(0)?.start();
+        let line = log[..start].rfind('\n').map_or(0, |begin| begin + 1);
+        Some(((one.generic, line, at), start, one, pattern, found))
     });
-    let (_, start, _, one, pattern, found) =
-        found.min_by_key(|(generic, start, at, ..)| (*generic, *start, *at))?;
+    // Of the words of one line, those that the list has first are the more specific.
+    let ((_, begin, _), start, one, pattern, found) = found.min_by_key(|(order, ..)| *order)?;
     let number = |name: &str| Some((name.to_owned(), found.name(name)?.as_str().parse().ok()?));
     let end = log[start..].find('\n').map_or(log.len(), |end| start + end);
-    let begin = log[..start].rfind('\n').map_or(0, |begin| begin + 1);
     Some(FoundFailure {
         runtime: one.runtime.clone(),
         reason: one.reason,

@@ -93,6 +93,8 @@ impl LeftoverReason {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ReadCommand {
     pub settings: Settings,
+    /// Variables of the shell that are to hold the model: the user has a path of its own.
+    pub model_variables: Vec<String>,
     /// The words that set them, in order.
     pub spans: Vec<(Setting, Span)>,
     pub leftovers: Vec<Leftover>,
@@ -427,6 +429,8 @@ impl<'a> Reader<'a> {
         if setting == Setting::Model {
             // The user has a path of its own, and names the model.
             self.read.settings.set(setting, SettingValue::Variable(Variable::Model));
+            self.read.model_variables.extend(variables);
+            return;
         }
         if setting.is_priced() {
             self.leave(span, word, LeftoverReason::Unset { setting, variables });
@@ -462,7 +466,8 @@ impl Span {
 
 /// Whether a parser takes the word for an option: a negative number is a value, and so is a word with blanks.
 fn is_flag(word: &str) -> bool {
-    word.starts_with('-') && word.len() > 1 && word.parse::<f64>().is_err() && !word.contains(' ')
+    let flag = word.split_once('=').map_or(word, |(flag, _)| flag);
+    word.starts_with('-') && word.len() > 1 && word.parse::<f64>().is_err() && !flag.contains(' ')
 }
 
 /// The variables of the shell in a value that nothing has set.

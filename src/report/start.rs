@@ -69,6 +69,6 @@ impl StartReport {
         ];
         let columns =
             ["starts", "reasons", "corrected", "kv_tokens", "context", "largest_context", "most_requests"];
-        sheet::csv(columns, [row].into_iter())
+        sheet::csv(columns, [row])
     }
 }

@@ -84,7 +84,9 @@ pub fn of_command(
         // A server that starts may still refuse the requests of the workload.
         let start = Start { catalog, known: &known, files: &named, given, control: &UNCONTROLLED };
         let short = start.short(&scenario)?.candidate;
-        faults.extend(short.metrics.is_none().then_some(short.violations).unwrap_or_default());
+        if short.metrics.is_none() {
+            faults.extend(short.violations);
+        }
     }
     let command = CommandReport {
         runtime: launch.known.0.id.clone(),

@@ -132,6 +132,8 @@ fn understood(launch: &ReadLaunch, given: &Scenario) -> Result<(), Error> {
             unset.extend(variables.iter().map(String::as_str));
         }
     }
+    let of_model = launch.processes.iter().flat_map(|one| &one.read.model_variables);
+    unset.extend(of_model.filter(|_| given.model.is_none()).map(String::as_str));
     unset.sort_unstable();
     unset.dedup();
     if !unset.is_empty() {

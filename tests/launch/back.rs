@@ -187,17 +187,13 @@ fn a_settings_file_is_read_with_its_command() {
     assert_eq!(line.candidate.plan.decode.plan.tp, 2);
     let file = with_file(
         "trtllm-serve Qwen/Qwen3-32B --tp_size 2 --config server.yaml",
-        "tensor_parallel_size: 4\nmax_batch_size: 24\n",
+        "tensor_parallel_size: 4\nmax_batch_size: 48\n",
     );
     assert_eq!(file.candidate.plan.decode.plan.tp, 2);
-    assert_eq!(file.command.unwrap().scenario.max_num_seqs, Some(24));
+    assert_eq!(file.command.unwrap().scenario.max_num_seqs, Some(48));
     let faults = |result: EstimateResult| -> Vec<String> {
         let unread = result.command.unwrap().unread;
-        unread
-            .into_iter()
-            .filter(|word| decides(word))
-            .map(|word| format!("{}: {}", word.word, word.reason))
-            .collect()
+        unread.into_iter().filter(decides).map(|word| format!("{}: {}", word.word, word.reason)).collect()
     };
     let wrong = faults(with_file("trtllm-serve Qwen/Qwen3-32B --config server.yaml", "max_batch_sise: 4\n"));
     assert!(wrong.len() == 1 && wrong[0].contains("max_batch_size"), "{wrong:?}");
@@ -234,8 +230,9 @@ fn overrides_of_the_configuration_change_the_model_that_is_priced() {
     let yarn =
         r#"{"rope_parameters":{"rope_type":"yarn","factor":4.0,"original_max_position_embeddings":32768}}"#;
     let plain = "vllm serve Qwen/Qwen3-32B --tensor-parallel-size 2 --max-model-len 131072";
-    let refused = read(plain, &NamedFiles::new(), &given);
-    assert!(refused.candidate.violations[0].contains("supports at most 40960"), "{refused:?}");
+    let refused = read(plain, &NamedFiles::new(), &given).command.unwrap();
+    assert!(refused.will_not_start[0].contains("the model has 40960 positions"), "{refused:?}");
+    assert!(refused.corrected.unwrap().ends_with("--max-model-len 40960"));
     let longer = read(&format!("{plain} --hf-overrides '{yarn}'"), &NamedFiles::new(), &given);
     assert!(longer.candidate.metrics.is_some(), "{:?}", longer.candidate.violations);
     let unread = longer.command.unwrap().unread;

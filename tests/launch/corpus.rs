@@ -84,7 +84,9 @@ fn differences(one: &Public, launch: &ReadLaunch) -> Vec<String> {
     let role = |process: &&mantile::launch::back::ReadProcess| {
         let settings = &process.read.settings;
         let stated = settings.word(Setting::Role).or(process.process.role.as_deref());
-        one.text("role").is_empty() || stated.is_none_or(|stated| stated == one.text("role"))
+        one.text("role").is_empty()
+            || one.text("role").contains('|')
+            || stated.is_none_or(|stated| stated == one.text("role"))
     };
     let Some(process) = launch.processes.iter().find(role) else {
         return vec![format!("no process with the role {}", one.text("role"))];

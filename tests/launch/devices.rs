@@ -48,7 +48,7 @@ fn texts(value: &Value) -> Vec<String> {
 /// GPUs of a container, of any vendor.
 fn limit(container: &Value) -> u64 {
     let limits = container["resources"]["limits"].as_object();
-    let gpus = limits.into_iter().flatten().filter(|(key, _)| key.contains('/'));
+    let gpus = limits.into_iter().flatten().filter(|(key, _)| key.contains('/') && !key.starts_with("rdma/"));
     gpus.map(|(_, count)| count.as_u64().or_else(|| count.as_str()?.parse().ok()).unwrap()).sum()
 }
 

@@ -157,10 +157,7 @@ fn vllm_takes_the_layers_of_each_stage() {
     scripts_are_whole(&answer);
     let found = read_script(answer.launch.as_ref().unwrap(), "server", "vllm");
     assert!(found.leftovers.is_empty(), "{:?}", found.leftovers);
-    assert_eq!(
-        found.settings.get(Setting::StageLayers),
-        Some(&SettingValue::Shares(shares_of_layers(&layers(&answer))))
-    );
+    assert_eq!(found.settings.get(Setting::StageLayers), Some(&SettingValue::Counts(layers(&answer))));
     assert_eq!(found.settings.count(Setting::Pp), Some(layers(&answer).len() as u64));
 }
 

@@ -63,7 +63,7 @@ fn sglang_admits_the_load_of_the_plan() {
         let (flags, [tp, pp, dp, cp]) = (flags(&worker), degrees(&pool));
         let world = number(&flags, "--tp-size").unwrap_or(1);
         assert_eq!(world, tp * dp * cp, "{}", worker.command);
-        assert!(world % (dp * cp) == 0 && number(&flags, "--ep-size").unwrap_or(1) <= world);
+        assert!(world.is_multiple_of(dp * cp) && number(&flags, "--ep-size").unwrap_or(1) <= world);
         let Some(most) = number(&flags, "--max-running-requests") else {
             assert_eq!(pool.role, Role::Prefill, "{}", worker.command);
             continue;

@@ -2,6 +2,7 @@
 
 use std::process::Command;
 
+use mantile::launch::layer_split::shares_of_layers;
 use mantile::report::place::{PlacementResult, StageReport};
 use mantile::report::text::screen;
 use mantile::report::verify::CheckResult;
@@ -107,7 +108,8 @@ fn headline_certificate_and_launch_are_one_object() {
         assert!(near(1e3 * repriced, placed.objective_ms), "{scenario:?}: {repriced} s, {placed:?}");
         if let Some(worker) = launch.workers.first().filter(|_| placed.stages.len() > 1) {
             let split = words_after(&worker.command, "-ts");
-            let layers: Vec<String> = placed.stages.iter().map(|stage| stage.layers.to_string()).collect();
+            let layers: Vec<u64> = placed.stages.iter().map(|stage| stage.layers as u64).collect();
+            let layers: Vec<String> = shares_of_layers(&layers).iter().map(f64::to_string).collect();
             assert!(split.is_none_or(|split| split == layers.join(",")), "{scenario:?}: {}", worker.command);
         }
     }

@@ -20,7 +20,7 @@ const DEGREES: [u64; 6] = [1, 2, 3, 4, 8, 16];
 
 /// Whether a boundary between two of `parts` shards is inside a block.
 fn is_cut(whole: u64, parts: u64, block: u64) -> bool {
-    (1..parts).any(|boundary| (boundary * (whole / parts)) % block != 0)
+    (1..parts).any(|boundary| !(boundary * (whole / parts)).is_multiple_of(block))
 }
 
 /// Whether `plan` cuts a block of a matrix of the node.
@@ -43,7 +43,7 @@ fn cuts(
         }
         Operator::Experts(dims) => {
             let whole = dims.intermediate.value;
-            whole / plan.moe_tp % outputs != 0 || is_cut(whole, plan.moe_tp, inputs)
+            !(whole / plan.moe_tp).is_multiple_of(outputs) || is_cut(whole, plan.moe_tp, inputs)
         }
         _ => false,
     }
