@@ -36,6 +36,8 @@ impl Reported {
             command: self.text("command").to_owned(),
             scenario: Scenario {
                 hardware: given("hardware"),
+                model: given("base"),
+                weight_format: given("weights"),
                 runtime_version: given("version").filter(|version| version.contains('.')),
                 ..Scenario::default()
             },
@@ -49,17 +51,12 @@ fn reported() -> Vec<Reported> {
     table.deserialize().map(|row| Reported { row: row.unwrap() }).collect()
 }
 
-/// Reports whose figures are of another server than its command states, and what the rules do not know.
-fn is_comparable(one: &Reported) -> bool {
-    one.text("doubt").is_empty()
-}
-
 #[test]
 fn servers_start_as_they_did() {
     let catalog = Catalog::default();
     let (mut wrong_starts, mut wrong_refusals, mut unread, mut agree) = (vec![], vec![], vec![], 0);
     let mut ratios = Vec::new();
-    for one in reported().iter().filter(|one| is_comparable(one)) {
+    for one in &reported() {
         let id = one.text("id").to_owned();
         match check(&catalog, &one.request(), &UNCONTROLLED) {
             Err(fault) => unread.push(format!("{id}: {fault}")),
@@ -89,4 +86,8 @@ fn servers_start_as_they_did() {
     println!("started, and did not:\n{}", wrong_starts.join("\n"));
     println!("refused, and started:\n{}", wrong_refusals.join("\n"));
     println!("not read:\n{}", unread.join("\n"));
+    let verdicts = agree + wrong_starts.len() + wrong_refusals.len();
+    println!("{agree} of {verdicts} agree, {} were not read", unread.len());
+    // Many reports are of patched servers, or leave options out: `doubt` says which.
+    assert!(verdicts >= 60 && agree * 2 > verdicts, "{agree} of {verdicts}");
 }

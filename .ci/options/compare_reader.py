@@ -11,13 +11,13 @@ import contextlib
 import io
 import json
 import shlex
+import subprocess
 import sys
-
-import sglang_parser
-import vllm_parser
 
 
 def vllm():
+    import vllm_parser
+
     parser, serve, folder = vllm_parser.load()
     limited = vllm_parser.fields(folder)
     from vllm.entrypoints.common.cli_args import validate_parsed_serve_args
@@ -32,6 +32,8 @@ def vllm():
 
 
 def sglang():
+    import sglang_parser
+
     parser = sglang_parser.load()
     return parser, parser.parse_args
 
@@ -54,19 +56,23 @@ def compare(parser, parse, line):
 
 
 def main():
+    # The stand-ins of one runtime's libraries are in the way of another's: each has a process of its own.
+    if len(sys.argv) == 2:
+        return max(subprocess.run([sys.executable, __file__, sys.argv[1], runtime]).returncode for runtime in LOAD)
     with open(sys.argv[1]) as file:
-        lines = [json.loads(line) for line in file]
+        lines = [line for line in map(json.loads, file) if line["runtime"] == sys.argv[2]]
+    parser, parse = LOAD[sys.argv[2]]()
     differ = 0
-    for runtime, load in (("vllm", vllm), ("sglang", sglang)):
-        parser, parse = load()
-        for line in (line for line in lines if line["runtime"] == runtime):
-            why = compare(parser, parse, line)
-            if why:
-                differ += 1
-                print(f"{runtime} {shlex.join(line['words'])}\n  {why}", file=sys.stderr)
-    print(f"{len(lines) - differ} passed, {differ} failed")
+    for line in lines:
+        why = compare(parser, parse, line)
+        if why:
+            differ += 1
+            print(f"{sys.argv[2]} {shlex.join(line['words'])}\n  {why}", file=sys.stderr)
+    print(f"{sys.argv[2]}: {len(lines) - differ} passed, {differ} failed")
     return 1 if differ or not lines else 0
 
+
+LOAD = {"vllm": vllm, "sglang": sglang}
 
 if __name__ == "__main__":
     sys.exit(main())

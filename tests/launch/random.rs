@@ -8,7 +8,7 @@ use mantile::launch::back::KnownLaunch;
 use mantile::launch::read::read;
 use mantile::launch::settings::SettingValue;
 use mantile::launch::settings_file::NamedFiles;
-use mantile::spec::launch::OptionPlace;
+use mantile::spec::launch::{OptionPlace, OptionScope};
 use mantile::spec::option_effect::WordEffect;
 use mantile::spec::option_table::{OptionKind, OptionRow, Spelling, text};
 use serde_json::{Map, Value, json};
@@ -21,10 +21,14 @@ const LINES: u64 = 5_000;
 /// The runtimes whose published parsers run without devices.
 const RUNTIMES: [&str; 2] = ["vllm", "sglang"];
 
+/// Options that the parsers take only with, or without, another one.
+const WITH_RULES: [&str; 5] =
+    ["--config", "--model", "--grpc-port", "--enable-auto-tool-choice", "--enable-log-outputs"];
+
 /// A value that the row takes, or with small odds one that it may refuse.
 fn value(random: &mut Rng, row: &OptionRow) -> String {
     if random.u32(..20) == 0 {
-        return random.choice(["x", "1.5", "-3", "", "8k", "true", "1e400", "0"]).unwrap().to_owned();
+        return random.choice(["x", "1.5", "-3", "8k", "true", "1e400", "0"]).unwrap().to_owned();
     }
     let listed = row.value.choices.iter().chain(&row.value.known).flatten().map(text).collect::<Vec<_>>();
     if let Some(one) = random.choice(&listed) {
@@ -62,11 +66,10 @@ fn line(random: &mut Rng, (launch, table): &KnownLaunch) -> Vec<String> {
             _ => None,
         })
         .collect();
-    // Objects and files have rules of their own.
+    // Objects and files have rules of their own, and so have options that need another one.
     let plain = |row: &&OptionRow| {
-        !row.value.takes_object()
-            && row.value.kind != OptionKind::List
-            && !row.flags.contains(&"--config".into())
+        let ruled = row.flags.iter().any(|flag| WITH_RULES.contains(&flag.as_str()));
+        !row.value.takes_object() && row.value.kind != OptionKind::List && !ruled
     };
     let rest: Vec<&OptionRow> = table.options.iter().filter(plain).collect();
     let mut words = match table.positional.is_empty() {
@@ -95,7 +98,12 @@ fn numbers((launch, table): &KnownLaunch, found: &mantile::launch::settings::Set
     let mut numbers = Map::new();
     for option in &launch.settings {
         let OptionPlace::Flag(flag) = &option.place else { continue };
-        let Some((row, _)) = table.find(flag).filter(|_| option.template.is_none()) else { continue };
+        let Some((row, _)) = table.find(flag).filter(|_| {
+            // The reader divides numbers of a whole replica.
+            option.template.is_none() && option.scope == OptionScope::Rank
+        }) else {
+            continue;
+        };
         match found.get(option.setting) {
             Some(SettingValue::Count(count)) => {
                 numbers.insert(row.flags[0].clone(), json!(count));

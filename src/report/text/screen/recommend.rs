@@ -120,11 +120,19 @@ fn facts(build: &Build, width: usize) -> String {
 }
 
 /// Counts of the kinds of reasons, the most frequent first.
+/// Reasons of rejected builds that are named, the commonest first.
+const NAMED_REASONS: usize = 3;
+
 fn rejected(misses: &[RejectedBuild], width: usize) -> String {
     let number = |kind: &str| misses.iter().filter(|miss| miss.kind == kind).count();
     let mut counts: Vec<(usize, &str)> = kinds(misses).into_iter().map(|kind| (number(kind), kind)).collect();
     counts.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(b.1)));
-    let list: Vec<String> = counts.iter().map(|(number, kind)| format!("{number} {kind}")).collect();
+    let mut list: Vec<String> = counts.iter().map(|(number, kind)| format!("{number} {kind}")).collect();
+    if list.len() > NAMED_REASONS + 1 {
+        let others: usize = counts[NAMED_REASONS..].iter().map(|(number, _)| number).sum();
+        list.truncate(NAMED_REASONS);
+        list.push(format!("{others} others"));
+    }
     match list.is_empty() {
         true => String::new(),
         false => fact("rejected", &shorten(&list.join(", "), 2 * width), width),
