@@ -119,10 +119,10 @@ fn facts(build: &Build, width: usize) -> String {
     lines(&facts, width)
 }
 
-/// Counts of the kinds of reasons, the most frequent first.
 /// Reasons of rejected builds that are named, the commonest first.
 const NAMED_REASONS: usize = 3;
 
+/// Counts of the kinds of reasons, the most frequent first.
 fn rejected(misses: &[RejectedBuild], width: usize) -> String {
     let number = |kind: &str| misses.iter().filter(|miss| miss.kind == kind).count();
     let mut counts: Vec<(usize, &str)> = kinds(misses).into_iter().map(|kind| (number(kind), kind)).collect();
