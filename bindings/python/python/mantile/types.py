@@ -126,6 +126,7 @@ class Speculation(Record):
     draft: str
     tokens: int
     acceptance: float
+    unstated: str | None
 
 
 class LatencyLimits(Record):
@@ -141,6 +142,7 @@ class ObjectiveTerm(Record):
 
 class ReportInputs(Record):
     model: str
+    read_as: str | None
     hardware: str
     devices: int
     interconnect: list[ReportedTier] | None
@@ -689,7 +691,7 @@ class UnreadWord(Record):
     position: int
     word: str
     reason: str
-    refused: bool
+    effect: Literal['without_effect', 'not_modelled', 'not_understood', 'refused']
 
 
 class FlagChange(Record):
@@ -704,6 +706,8 @@ class CommandReport(Record):
     runtime_version: str
     scenario: Scenario
     processes: list[str]
+    will_not_start: list[str] | None
+    corrected: str | None
     unread: list[UnreadWord]
     notes: list[str]
     best: ReportedDeployment | None
@@ -809,6 +813,39 @@ class StaticAnswer(Answer, question="static"):
     ttft_ms: float
     tpot_ms: float
     e2e_ms: float
+
+
+class StartCorrection(Record):
+    change: str
+    command: str
+
+
+class FoundFailure(Record):
+    runtime: str
+    reason: Literal['oom_load', 'oom_profile', 'kv_too_small', 'too_few_blocks', 'context_beyond_model', 'block_divisibility', 'heads_divisibility', 'experts_divisibility', 'unsupported_format', 'unsupported_attention', 'unsupported_dtype', 'unsupported_kv_format', 'lora_too_large', 'bad_option', 'bad_value', 'not_enough_devices', 'no_device', 'out_of_host_memory', 'port_in_use', 'nccl', 'no_model', 'gated', 'other']
+    stage: str
+    line: str
+    numbers: Record
+    source: str
+
+
+class CheckAnswer(Answer, question="check"):
+    answer: Literal['check']
+    starts: bool
+    reasons: list[str]
+    corrections: list[StartCorrection]
+    plan: str
+    runtime: str
+    runtime_version: str
+    scenario: Scenario
+    failure: FoundFailure | None
+    memory: MemoryReport | None
+    kv_tokens: int | None
+    context: int | None
+    largest_context: int | None
+    most_requests: int | None
+    unread: list[UnreadWord]
+    notes: list[str]
 
 
 class TrafficReport(Record):
