@@ -93,7 +93,7 @@ fn names(label: &EntryLabel) -> impl Iterator<Item = &String> {
 }
 
 impl Catalog {
-    /// A model of the catalogue, as [`Catalog::named_model`] finds it.
+    /// A model of the catalogue, as `named_model` finds it.
     pub fn known_model(&self, text: &str) -> Result<CatalogEntry, LookupError> {
         self.named_model(text).map(|named| named.entry)
     }

@@ -240,6 +240,10 @@ fn the_gpus_of_every_file_are_the_ranks_of_its_commands() {
                 _ => continue,
             };
             let about = format!("{} {plan}: {}", scenario.flags(), file.path);
+            // One `srun` starts all ranks of a replica, which it counts itself.
+            if found.is_empty() && file.text.contains("--mpi=pmix") {
+                continue;
+            }
             assert!(!found.is_empty(), "{about}: no pod\n{}", file.text);
             for (gpus, ranks) in &found {
                 assert_eq!(gpus, ranks, "{about}\n{}", file.text);

@@ -134,12 +134,12 @@ impl Catalog {
         let bridged = |system: &System| system.tiers.iter().any(|tier| tier.link.starts_with("nvlink"));
         let unbridged = count > 1 && nvlink.is_some_and(|(_, joined)| joined == 0);
         let mut device = device.clone();
+        let mut joined = device.clone();
         // A bridge that is plugged in is no longer an option.
-        if let Some(link) = device.scale_up.as_mut().filter(|_| nvlink.is_some_and(|(_, joined)| joined > 0))
-        {
+        if let Some(link) = joined.scale_up.as_mut().filter(|_| nvlink.is_some_and(|(_, pairs)| pairs > 0)) {
             link.optional = false;
         }
-        let mut shape = self.host(&device, &short)?;
+        let mut shape = self.host(&joined, &short)?;
         let without_bridge = unbridged && bridged(&shape);
         if without_bridge {
             device.scale_up = None;
