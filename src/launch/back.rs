@@ -287,7 +287,7 @@ impl ReadLaunch<'_> {
     /// The plan of the commands; `layers` are those of the model, `devices` those of the hardware.
     fn deployment(&self, layers: Option<u64>, devices: Option<u64>) -> Result<Deployment, Error> {
         let spreads = self.known.0.settings.iter().any(|option| option.setting == Setting::SplitMode);
-        let at = Surroundings { layers, devices, spreads };
+        let at = AroundCommand { layers, devices, spreads };
         let mut pools: Vec<ReadPool> = Vec::new();
         for one in &self.processes {
             let settings = &one.read.settings;
@@ -339,8 +339,8 @@ fn streamed_part(settings: &Settings) -> Option<OffloadPart> {
 }
 
 /// Layers of each device of a server that spreads them by shares; empty where one device has all.
-fn layers_of_devices(settings: &Settings, at: Surroundings) -> Vec<u64> {
-    let Surroundings { layers: Some(layers), devices, spreads: true } = at else { return vec![] };
+fn layers_of_devices(settings: &Settings, at: AroundCommand) -> Vec<u64> {
+    let AroundCommand { layers: Some(layers), devices, spreads: true } = at else { return vec![] };
     if !matches!(settings.word(Setting::SplitMode), None | Some("layer")) {
         return vec![];
     }
@@ -358,7 +358,7 @@ fn layers_of_devices(settings: &Settings, at: Surroundings) -> Vec<u64> {
 
 /// What is around a command, as far as its plan depends on it.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Surroundings {
+pub struct AroundCommand {
     /// Layers of the model.
     pub layers: Option<u64>,
     /// Devices that the process sees.
@@ -367,7 +367,7 @@ pub struct Surroundings {
     pub spreads: bool,
 }
 
-fn degrees(settings: &Settings, at: Surroundings) -> Degrees {
+fn degrees(settings: &Settings, at: AroundCommand) -> Degrees {
     let count = |setting| settings.count(setting).filter(|degree| *degree > 1);
     let shares = match settings.get(Setting::TensorSplit) {
         Some(SettingValue::Shares(shares)) => shares.len(),
@@ -412,7 +412,7 @@ fn degrees(settings: &Settings, at: Surroundings) -> Degrees {
 }
 
 /// The part of the model that the commands put into host memory.
-fn host_part(settings: &Settings, at: Surroundings) -> Option<HostPart> {
+fn host_part(settings: &Settings, at: AroundCommand) -> Option<HostPart> {
     let stages = degrees(settings, at).pp.unwrap_or(1);
     let part = |tensors, layers: u64| HostPart { tensors, layers: u32::try_from(layers).unwrap_or(u32::MAX) };
     if let Some(experts) = settings.count(Setting::HostExperts).filter(|count| *count > 0) {

@@ -67,7 +67,7 @@ fn is_mapping(text: &str) -> bool {
 
 /// The processes of a manifest so far.
 #[derive(Default)]
-struct Reader {
+struct ManifestReader {
     /// Files that containers have: those given, and those of config maps.
     files: NamedFiles,
     /// Values that the user gives to variables.
@@ -84,7 +84,8 @@ pub fn processes(
     files: &NamedFiles,
     variables: &BTreeMap<String, String>,
 ) -> Result<(Vec<Process>, NamedFiles), Error> {
-    let mut reader = Reader { files: files.clone(), variables: variables.clone(), ..Reader::default() };
+    let mut reader =
+        ManifestReader { files: files.clone(), variables: variables.clone(), ..ManifestReader::default() };
     if options::is_modelfile(text) && !is_mapping(text) {
         reader.found.push(options::modelfile(text));
         return Ok((reader.found, NamedFiles::new()));
@@ -118,7 +119,7 @@ pub fn processes(
     Ok((reader.found, own))
 }
 
-impl Reader {
+impl ManifestReader {
     /// Reads a document of any of the known formats; the files that its scripts write.
     fn document(&mut self, document: &Value) -> Result<NamedFiles, Error> {
         let has = |key: &str| document.get(key).is_some();

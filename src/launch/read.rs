@@ -7,7 +7,7 @@ use super::settings::{SettingValue, Settings, Variable};
 use super::settings_file::{NamedFiles, entries, file_name};
 use crate::spec::launch::{Launch, LaunchOption, OptionPlace};
 use crate::spec::option_effect::WordEffect;
-use crate::spec::option_table::{OptionKind, OptionRow, OptionTable, Spelled, text as text_of, whole};
+use crate::spec::option_table::{OptionKind, OptionRow, OptionTable, SpelledOption, text as text_of, whole};
 use crate::spec::setting::{Setting, SettingKind};
 use crate::spec::text::near;
 
@@ -96,7 +96,7 @@ pub struct ReadCommand {
     /// Variables of the shell that are to hold the model: the user has a path of its own.
     pub model_variables: Vec<String>,
     /// The words that set them, in order.
-    pub spans: Vec<(Setting, Span)>,
+    pub spans: Vec<(Setting, WordSpan)>,
     pub leftovers: Vec<Leftover>,
 }
 
@@ -132,17 +132,17 @@ impl<'a> Reader<'a> {
         let is = |option: &&LaunchOption| option.place == OptionPlace::Environment(name.to_owned());
         if let Some(option) = self.launch.settings.iter().find(is) {
             if option.setting.is_plan() || !value.contains('$') {
-                self.take(Span::NONE, option, value);
+                self.take(WordSpan::NONE, option, value);
             }
             return;
         }
         let row = self.table.options.iter().find(|row| row.env.as_deref() == Some(name));
         match row.filter(|_| !value.contains('$')) {
-            Some(row) => self.valued(Span::NONE, name, row, value),
+            Some(row) => self.valued(WordSpan::NONE, name, row, value),
             None => {
                 if let Some(Err(matters)) = self.launch.effects.of(name) {
                     let why = Some(matters.words());
-                    self.leave(Span::NONE, name, LeftoverReason::NotModelled { why });
+                    self.leave(WordSpan::NONE, name, LeftoverReason::NotModelled { why });
                 }
             }
         }
@@ -152,7 +152,7 @@ impl<'a> Reader<'a> {
     fn settings_file(&mut self, words: &[String], files: &NamedFiles) {
         let Some(path) = self.read.settings.word(Setting::YamlFile).map(str::to_owned) else { return };
         let at = words.iter().position(|word| word.ends_with(&path)).unwrap_or(0);
-        let span = Span { at, words: 1 };
+        let span = WordSpan { at, words: 1 };
         let Some(text) = files.get(file_name(&path)) else {
             return self.leave(span, &path, LeftoverReason::NoFile);
         };
@@ -174,27 +174,29 @@ impl<'a> Reader<'a> {
         let path = row.map_or(key, |row| &row.key);
         let is = |option: &&LaunchOption| option.place == OptionPlace::Yaml(path.to_owned());
         if let Some(option) = self.launch.settings.iter().find(is) {
-            return self.take(Span::NONE, option, value);
+            return self.take(WordSpan::NONE, option, value);
         }
         let flag = [format!("--{key}"), format!("--{}", key.replace('_', "-"))];
         match (flag.iter().find_map(|flag| self.table.find(flag)), row) {
             (Some((row, off)), _) if row.value.kind == OptionKind::Switch => match value {
-                "true" => self.switch(Span::NONE, row, off),
-                "false" => self.switch(Span::NONE, row, !off),
-                _ => {
-                    self.leave(Span::NONE, key, LeftoverReason::BadValue { expected: "true or false".into() })
-                }
+                "true" => self.switch(WordSpan::NONE, row, off),
+                "false" => self.switch(WordSpan::NONE, row, !off),
+                _ => self.leave(
+                    WordSpan::NONE,
+                    key,
+                    LeftoverReason::BadValue { expected: "true or false".into() },
+                ),
             },
-            (Some((row, _)), _) => self.valued(Span::NONE, key, row, value),
+            (Some((row, _)), _) => self.valued(WordSpan::NONE, key, row, value),
             (None, Some(row)) => match row.value.fault(value) {
-                Some(expected) => self.leave(Span::NONE, key, LeftoverReason::BadValue { expected }),
-                None => self.without_setting(Span::NONE, key, &row.key),
+                Some(expected) => self.leave(WordSpan::NONE, key, LeftoverReason::BadValue { expected }),
+                None => self.without_setting(WordSpan::NONE, key, &row.key),
             },
             (None, None) => {
                 let flags = self.table.flags().map(|flag| flag.trim_start_matches('-'));
                 let keys = flags.chain(self.table.yaml.iter().map(|row| row.key.as_str()));
                 let nearest = near(key, keys).first().map(|key| (*key).to_owned());
-                self.leave(Span::NONE, key, LeftoverReason::Unknown { nearest });
+                self.leave(WordSpan::NONE, key, LeftoverReason::Unknown { nearest });
             }
         }
     }
@@ -207,7 +209,7 @@ impl<'a> Reader<'a> {
         }
         if !is_flag(word) {
             let positional = self.launch.settings.iter().find(|one| one.place == OptionPlace::Positional);
-            let span = Span { at, words: 1 };
+            let span = WordSpan { at, words: 1 };
             match positional.filter(|one| self.read.settings.get(one.setting).is_none()) {
                 Some(option) => self.take(span, option, word),
                 None => self.leave(span, word, LeftoverReason::Unknown { nearest: None }),
@@ -220,14 +222,14 @@ impl<'a> Reader<'a> {
             1 + usize::from(inline.is_none() && value)
         };
         match spelled {
-            Spelled::Option(row, off) => self.option((row, off), inline, at, words),
-            Spelled::Key(row, path) => {
+            SpelledOption::Option(row, off) => self.option((row, off), inline, at, words),
+            SpelledOption::Key(row, path) => {
                 let Some(value) = inline.or(words.get(at + 1).map(String::as_str)) else {
                     let expected = "a value".to_owned();
-                    self.leave(Span { at, words: 1 }, word, LeftoverReason::BadValue { expected });
+                    self.leave(WordSpan { at, words: 1 }, word, LeftoverReason::BadValue { expected });
                     return 1;
                 };
-                let span = Span { at, words: if inline.is_some() { 1 } else { 2 } };
+                let span = WordSpan { at, words: if inline.is_some() { 1 } else { 2 } };
                 let carried: Vec<&LaunchOption> = self.carried(row).collect();
                 let value = serde_json::from_str(value).unwrap_or_else(|_| Value::from(value));
                 let (key, inner) = match path.split_once('.') {
@@ -237,15 +239,15 @@ impl<'a> Reader<'a> {
                 self.object_key(span, row, (key, &inner), &carried);
                 span.words
             }
-            Spelled::Ambiguous(options) => {
+            SpelledOption::Ambiguous(options) => {
                 let options = options.into_iter().map(str::to_owned).collect();
-                let span = Span { at, words: alone() };
+                let span = WordSpan { at, words: alone() };
                 self.leave(span, word, LeftoverReason::Ambiguous { options });
                 span.words
             }
-            Spelled::Unknown => {
+            SpelledOption::Unknown => {
                 let flag = word.split_once('=').map_or(word.as_str(), |(flag, _)| flag);
-                let span = Span { at, words: alone() };
+                let span = WordSpan { at, words: alone() };
                 match self.of_another_version(flag) {
                     Some(why) => self.leave(span, word, why),
                     None => {
@@ -278,10 +280,10 @@ impl<'a> Reader<'a> {
         let word = &words[at];
         if row.value.kind == OptionKind::Switch {
             match inline {
-                None => self.switch(Span { at, words: 1 }, row, off),
+                None => self.switch(WordSpan { at, words: 1 }, row, off),
                 Some(_) => {
                     let expected = "no value".to_owned();
-                    self.leave(Span { at, words: 1 }, word, LeftoverReason::BadValue { expected });
+                    self.leave(WordSpan { at, words: 1 }, word, LeftoverReason::BadValue { expected });
                 }
             }
             return 1;
@@ -291,7 +293,7 @@ impl<'a> Reader<'a> {
             Some(value) => vec![value],
             None => words[at + 1..][..following].iter().map(String::as_str).collect(),
         };
-        let span = Span { at, words: 1 + if inline.is_some() { 0 } else { following } };
+        let span = WordSpan { at, words: 1 + if inline.is_some() { 0 } else { following } };
         match values.first() {
             Some(value) => self.valued(span, word, row, value),
             None if row.value.count == Some(Value::from("?")) => {}
@@ -301,7 +303,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads the value of an option.
-    fn valued(&mut self, span: Span, word: &str, row: &OptionRow, value: &str) {
+    fn valued(&mut self, span: WordSpan, word: &str, row: &OptionRow, value: &str) {
         let carried: Vec<&LaunchOption> = self.carried(row).collect();
         let variables = unset(value);
         if let Some(option) = carried.first().filter(|_| !variables.is_empty()) {
@@ -322,7 +324,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Leaves an option that no setting carries, with its effect.
-    fn without_setting(&mut self, span: Span, word: &str, option: &str) {
+    fn without_setting(&mut self, span: WordSpan, word: &str, option: &str) {
         let why = match self.launch.effects.of(option) {
             Some(Ok(why)) => LeftoverReason::NoEffect { why: why.to_owned() },
             Some(Err(matters)) => LeftoverReason::NotModelled { why: Some(matters.words()) },
@@ -332,7 +334,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads the keys of a JSON object.
-    fn object(&mut self, span: Span, row: &OptionRow, value: &str, carried: &[&'a LaunchOption]) {
+    fn object(&mut self, span: WordSpan, row: &OptionRow, value: &str, carried: &[&'a LaunchOption]) {
         let Ok(Value::Object(object)) = serde_json::from_str(value) else {
             self.leave(span, value, LeftoverReason::BadValue { expected: "a JSON object".into() });
             return;
@@ -345,7 +347,7 @@ impl<'a> Reader<'a> {
     /// Reads one key of a JSON object.
     fn object_key(
         &mut self,
-        span: Span,
+        span: WordSpan,
         row: &OptionRow,
         (key, value): (&str, &Value),
         carried: &[&'a LaunchOption],
@@ -384,7 +386,7 @@ impl<'a> Reader<'a> {
         row.flags.iter().cloned().chain(today).collect()
     }
 
-    fn switch(&mut self, span: Span, row: &OptionRow, off: bool) {
+    fn switch(&mut self, span: WordSpan, row: &OptionRow, off: bool) {
         let flags = self.todays(row);
         let known = |flag: &String| flags.contains(flag) || row.off.contains(flag);
         let option = self.launch.settings.iter().find(|one| match &one.place {
@@ -400,7 +402,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn take(&mut self, span: Span, option: &LaunchOption, value: &str) {
+    fn take(&mut self, span: WordSpan, option: &LaunchOption, value: &str) {
         let variables = unset(value);
         let setting = option.setting;
         if !variables.is_empty() {
@@ -425,7 +427,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Leaves a value with variables that nothing sets, where the price rests on it.
-    fn unset(&mut self, span: Span, word: &str, setting: Setting, variables: Vec<String>) {
+    fn unset(&mut self, span: WordSpan, word: &str, setting: Setting, variables: Vec<String>) {
         if setting == Setting::Model {
             // The user has a path of its own, and names the model.
             self.read.settings.set(setting, SettingValue::Variable(Variable::Model));
@@ -437,14 +439,14 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn set(&mut self, span: Span, setting: Setting, value: SettingValue) {
+    fn set(&mut self, span: WordSpan, setting: Setting, value: SettingValue) {
         self.read.settings.set(setting, value);
         if span.words > 0 {
             self.read.spans.push((setting, span));
         }
     }
 
-    fn leave(&mut self, span: Span, word: &str, why: LeftoverReason) {
+    fn leave(&mut self, span: WordSpan, word: &str, why: LeftoverReason) {
         let (place, word) = (span.at + 1, word.to_owned());
         self.read.leftovers.push(Leftover { place, words: span.words, word, why });
     }
@@ -452,16 +454,16 @@ impl<'a> Reader<'a> {
 
 /// The words of an option in a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Span {
+pub struct WordSpan {
     /// Index of the first.
     pub at: usize,
     /// Their number.
     pub words: usize,
 }
 
-impl Span {
+impl WordSpan {
     /// No word of the command: a variable of the environment, or a key of a file.
-    const NONE: Span = Span { at: 0, words: 0 };
+    const NONE: WordSpan = WordSpan { at: 0, words: 0 };
 }
 
 /// Whether a parser takes the word for an option: a negative number is a value, and so is a word with blanks.

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::RequestControl;
-use super::command::{CommandText, command_lines, read_text, unread};
+use super::command::{GivenCommand, command_lines, read_text, unread};
 use super::estimate::{EstimateRequest, estimate};
 use super::priced_plan::PricedPlan;
 use super::start_check::{CheckedStart, start_check};
@@ -78,7 +78,7 @@ pub fn check(
         ));
     }
     let known = catalog.launches_at(given.runtime_version.as_deref())?;
-    let text = CommandText::of(&request.command, &request.command_files).with(&request.command_variables);
+    let text = GivenCommand::of(&request.command, &request.command_files).with(&request.command_variables);
     let (processes, files) = read_text(&text)?;
     let as_given = read_launch(&known, &processes, &files)?;
     let start = Start { catalog, known: &known, files: &files, given, control };

@@ -23,7 +23,7 @@ use crate::store::catalog::Catalog;
 
 /// A launch command, a script or a manifest, with what it refers to.
 #[derive(Clone, Copy, Debug)]
-pub struct CommandText<'a> {
+pub struct GivenCommand<'a> {
     pub text: &'a str,
     /// Files that it names: settings, and scripts that it runs.
     pub files: &'a NamedFiles,
@@ -34,21 +34,21 @@ pub struct CommandText<'a> {
 /// No variables.
 static NO_VARIABLES: CommandVariables = CommandVariables::new();
 
-impl<'a> CommandText<'a> {
+impl<'a> GivenCommand<'a> {
     /// A text that leaves no variable open.
-    pub fn of(text: &'a str, files: &'a NamedFiles) -> CommandText<'a> {
-        CommandText { text, files, variables: &NO_VARIABLES }
+    pub fn of(text: &'a str, files: &'a NamedFiles) -> GivenCommand<'a> {
+        GivenCommand { text, files, variables: &NO_VARIABLES }
     }
 
     /// The text with values of variables that it leaves open.
-    pub fn with(self, variables: &'a CommandVariables) -> CommandText<'a> {
-        CommandText { variables, ..self }
+    pub fn with(self, variables: &'a CommandVariables) -> GivenCommand<'a> {
+        GivenCommand { variables, ..self }
     }
 }
 
 /// The processes in a text, and its files.
-pub(super) fn read_text(command: &CommandText) -> Result<(Vec<Process>, NamedFiles), Error> {
-    let CommandText { text, files, variables } = *command;
+pub(super) fn read_text(command: &GivenCommand) -> Result<(Vec<Process>, NamedFiles), Error> {
+    let GivenCommand { text, files, variables } = *command;
     let (processes, own) = match is_manifest(text) {
         true => processes(text, files, variables)?,
         false => commands(text, files, variables),
@@ -64,7 +64,7 @@ pub(super) fn read_text(command: &CommandText) -> Result<(Vec<Process>, NamedFil
 /// given, or the problem is faulty.
 pub fn of_command(
     catalog: &Catalog,
-    command: &CommandText,
+    command: &GivenCommand,
     given: &Scenario,
 ) -> Result<EstimateResult, Error> {
     if given.hardware.is_none() {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::RequestControl;
 use super::build_candidate::candidate;
-use super::command::{CommandText, of_command};
+use super::command::{GivenCommand, of_command};
 use super::given_plan::with_plan;
 use super::inputs::report_inputs;
 use super::launch::launch;
@@ -45,8 +45,8 @@ pub struct EstimateRequest {
 
 impl EstimateRequest {
     /// A command with its files and variables.
-    fn command_text<'a>(&'a self, text: &'a str) -> CommandText<'a> {
-        CommandText::of(text, &self.command_files).with(&self.command_variables)
+    fn command_text<'a>(&'a self, text: &'a str) -> GivenCommand<'a> {
+        GivenCommand::of(text, &self.command_files).with(&self.command_variables)
     }
 
     /// An estimate of what the scenario deploys.

@@ -47,7 +47,7 @@ pub enum Spelling {
 
 /// The option that a flag spells.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Spelled<'a> {
+pub enum SpelledOption<'a> {
     /// An option, and whether the flag turns a switch off.
     Option(&'a OptionRow, bool),
     /// A key of an option with a JSON object, as a dotted path.
@@ -174,26 +174,26 @@ impl OptionTable {
     }
 
     /// The option that the parser takes a word for, and the value inside the word.
-    pub fn spelled<'a>(&'a self, word: &'a str) -> (Spelled<'a>, Option<&'a str>) {
+    pub fn spelled<'a>(&'a self, word: &'a str) -> (SpelledOption<'a>, Option<&'a str>) {
         if let Some((row, off)) = self.find(word) {
-            return (Spelled::Option(row, off), None);
+            return (SpelledOption::Option(row, off), None);
         }
         let (flag, value) = match word.split_once('=').filter(|_| self.spelling.contains(&Spelling::Equals)) {
             Some((flag, value)) => (flag, Some(value)),
             None => (word, None),
         };
         if let Some((row, off)) = self.find(flag) {
-            return (Spelled::Option(row, off), value);
+            return (SpelledOption::Option(row, off), value);
         }
         let dotted = flag.split_once('.').filter(|_| self.spelling.contains(&Spelling::Dotted));
         if let Some((outer, path)) = dotted
             && let Some((row, false)) = self.find(outer)
             && row.value.takes_object()
         {
-            return (Spelled::Key(row, path.to_owned()), value);
+            return (SpelledOption::Key(row, path.to_owned()), value);
         }
         if !self.spelling.contains(&Spelling::Prefix) {
-            return (Spelled::Unknown, value);
+            return (SpelledOption::Unknown, value);
         }
         self.begun(flag, value, word)
     }
@@ -204,10 +204,10 @@ impl OptionTable {
         flag: &'a str,
         value: Option<&'a str>,
         word: &'a str,
-    ) -> (Spelled<'a>, Option<&'a str>) {
+    ) -> (SpelledOption<'a>, Option<&'a str>) {
         let long = flag.starts_with("--");
         if !long && let Some((row, false)) = word.get(..2).and_then(|letter| self.find(letter)) {
-            return (Spelled::Option(row, false), word.get(2..));
+            return (SpelledOption::Option(row, false), word.get(2..));
         }
         let dashed = match self.spelling.contains(&Spelling::Underscore) && long {
             true => flag.replace('_', "-"),
@@ -217,9 +217,11 @@ impl OptionTable {
         let begins: Vec<&str> =
             self.flags().filter(|known| dashed.len() >= least && known.starts_with(&dashed)).collect();
         let spelled = match begins[..] {
-            [] => Spelled::Unknown,
-            [only] => self.find(only).map_or(Spelled::Unknown, |(row, off)| Spelled::Option(row, off)),
-            _ => Spelled::Ambiguous(begins),
+            [] => SpelledOption::Unknown,
+            [only] => {
+                self.find(only).map_or(SpelledOption::Unknown, |(row, off)| SpelledOption::Option(row, off))
+            }
+            _ => SpelledOption::Ambiguous(begins),
         };
         (spelled, value)
     }

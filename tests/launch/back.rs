@@ -9,7 +9,7 @@ use mantile::launch::shell::commands;
 use mantile::report::launch::{LaunchFile, LaunchReport};
 use mantile::report::result::{EstimateResult, ReportedDeployment};
 use mantile::request::UNCONTROLLED;
-use mantile::request::command::{CommandText, of_command};
+use mantile::request::command::{GivenCommand, of_command};
 use mantile::request::estimate::{EstimateRequest, estimate};
 use mantile::spec::notation::PlanText;
 use mantile::spec::scenario::Scenario;
@@ -37,7 +37,7 @@ fn plan(notation: &str) -> PlanText {
 }
 
 fn read(text: &str, files: &NamedFiles, given: &Scenario) -> EstimateResult {
-    of_command(&CATALOG, &CommandText::of(text, files), given)
+    of_command(&CATALOG, &GivenCommand::of(text, files), given)
         .unwrap_or_else(|fault| panic!("{fault}\n{text}"))
 }
 
@@ -154,14 +154,14 @@ fn a_command_of_a_user_is_priced_and_its_faults_are_named() {
     assert_eq!(read(docker, &NamedFiles::new(), &given).candidate.plan.decode.plan.tp, 4);
     for (text, key) in [("echo hello", "command"), ("", "command"), ("vllm serve", "command")] {
         assert_eq!(
-            of_command(&CATALOG, &CommandText::of(text, &NamedFiles::new()), &given).unwrap_err().key,
+            of_command(&CATALOG, &GivenCommand::of(text, &NamedFiles::new()), &given).unwrap_err().key,
             key,
             "{text}"
         );
     }
     let nowhere = Scenario::default();
     assert_eq!(
-        of_command(&CATALOG, &CommandText::of("vllm serve Qwen/Qwen3-32B", &NamedFiles::new()), &nowhere)
+        of_command(&CATALOG, &GivenCommand::of("vllm serve Qwen/Qwen3-32B", &NamedFiles::new()), &nowhere)
             .unwrap_err()
             .key,
         "hardware"
@@ -199,7 +199,7 @@ fn a_settings_file_is_read_with_its_command() {
     assert!(wrong.len() == 1 && wrong[0].contains("max_batch_size"), "{wrong:?}");
     let given = Scenario { hardware: Some("8xh100".into()), ..Scenario::default() };
     let text = "trtllm-serve Qwen/Qwen3-32B --config other.yaml";
-    let absent = of_command(&CATALOG, &CommandText::of(text, &NamedFiles::new()), &given).unwrap_err();
+    let absent = of_command(&CATALOG, &GivenCommand::of(text, &NamedFiles::new()), &given).unwrap_err();
     assert!(absent.found.contains("other.yaml"), "{absent}");
 }
 

@@ -17,7 +17,7 @@ use mantile::launch::shell::commands;
 use mantile::report::launch::LaunchReport;
 use mantile::report::place::PlacementResult;
 use mantile::request::UNCONTROLLED;
-use mantile::request::command::{CommandText, of_command};
+use mantile::request::command::{GivenCommand, of_command};
 use mantile::request::place::{PlaceRequest, place};
 use mantile::serving::terms::Lengths;
 use mantile::spec::placing::{PlacementObjective, PlacementScenario};
@@ -97,7 +97,7 @@ fn a_placement_on_one_host_is_one_command() {
         ..Scenario::default()
     };
     for text in [&launch.workers[0].command, &launch.file("server.sh").unwrap().text] {
-        let result = of_command(&CATALOG, &CommandText::of(text, &NamedFiles::new()), &given).unwrap();
+        let result = of_command(&CATALOG, &GivenCommand::of(text, &NamedFiles::new()), &given).unwrap();
         let unread = &result.command.as_ref().unwrap().unread;
         assert!(unread.iter().all(|word| !decides(word)), "{unread:?}");
         let counts = layers(&answer).iter().map(u64::to_string).collect::<Vec<_>>().join(",");
@@ -133,7 +133,7 @@ fn devices_of_further_hosts_are_lent_by_a_process_there() {
         hardware: Some("2xrtx-5090".into()),
         ..Scenario::default()
     };
-    let result = of_command(&CATALOG, &CommandText::of(&both, &NamedFiles::new()), &given).unwrap();
+    let result = of_command(&CATALOG, &GivenCommand::of(&both, &NamedFiles::new()), &given).unwrap();
     assert!(result.command.unwrap().unread.iter().all(|word| !decides(word)));
 }
 

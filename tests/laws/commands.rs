@@ -3,7 +3,7 @@
 
 use mantile::launch::settings_file::NamedFiles;
 use mantile::request::UNCONTROLLED;
-use mantile::request::command::{CommandText, of_command};
+use mantile::request::command::{GivenCommand, of_command};
 use mantile::request::estimate::{EstimateRequest, estimate};
 use mantile::request::optimize::{OptimizeRequest, optimize};
 use mantile::spec::deployment::Deployment;
@@ -45,7 +45,7 @@ fn advice_is_never_worse_than_the_command() {
     let mut compared = 0;
     for (hardware, text) in commands {
         let given = Scenario { hardware: Some(hardware.clone()), ..Scenario::default() };
-        let Ok(answer) = of_command(&catalog, &CommandText::of(&text, &NamedFiles::new()), &given) else {
+        let Ok(answer) = of_command(&catalog, &GivenCommand::of(&text, &NamedFiles::new()), &given) else {
             continue;
         };
         let candidate = &answer.candidate;
@@ -103,7 +103,7 @@ fn a_longer_context_is_launched_with_what_makes_it() {
         let given =
             Scenario { hardware: scenario.hardware.clone(), isl: scenario.isl, ..Scenario::default() };
         let back =
-            of_command(&catalog, &CommandText::of(&launch.workers[0].command, &NamedFiles::new()), &given)
+            of_command(&catalog, &GivenCommand::of(&launch.workers[0].command, &NamedFiles::new()), &given)
                 .unwrap();
         let read = back.command.unwrap().scenario.set.unwrap_or_default();
         assert_eq!(read.len(), 1, "{read:?}");

@@ -18,7 +18,7 @@ use mantile::report::answer::estimate_result;
 use mantile::report::format::Format;
 use mantile::report::rows::csv;
 use mantile::report::text;
-use mantile::request::command::{CommandText, of_command};
+use mantile::request::command::{GivenCommand, of_command};
 use mantile::request::inspect::{InspectRequest, inspect};
 use mantile::request::{UNCONTROLLED, build_candidate, entry as request_entry, inputs, permalink, validate};
 use mantile::spec::cluster::{Cluster, System};
@@ -383,7 +383,7 @@ pub fn linked(text: &str) {
 pub fn launched(text: &str) {
     let given =
         Scenario { model: Some(MODEL.into()), hardware: Some("2xl40s".into()), ..Scenario::default() };
-    if let Ok(read) = of_command(catalog(), &CommandText::of(text, &NamedFiles::new()), &given) {
+    if let Ok(read) = of_command(catalog(), &GivenCommand::of(text, &NamedFiles::new()), &given) {
         finite(&mantile::report::text::estimate(&read));
     }
 }

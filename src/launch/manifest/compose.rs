@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::container::{Container, Scope, environment, list};
-use super::{Reader, plain, whole};
+use super::{ManifestReader, plain, whole};
 use crate::launch::settings_file::{NamedFiles, file_name};
 
 /// Defaults in defaults: deeper ones stay as they are.
 const DEEPEST: usize = 8;
 
-impl Reader {
+impl ManifestReader {
     /// Reads the services of a compose file; the files that their scripts write.
     pub(super) fn compose(&mut self, document: &Value) -> NamedFiles {
         let mut variables = self.files.get(".env").map(|text| variables_of(text)).unwrap_or_default();

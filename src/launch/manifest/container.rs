@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Reader, plain, whole};
+use super::{ManifestReader, plain, whole};
 use crate::launch::images::with_entry_point;
 use crate::launch::settings_file::NamedFiles;
 use crate::launch::shell::{container_commands, starts_server};
@@ -30,7 +30,7 @@ pub(super) struct Container {
     pub(super) notes: Vec<String>,
 }
 
-impl Reader {
+impl ManifestReader {
     /// Reads the command of a container; the files that its scripts write.
     pub(super) fn container(&mut self, one: Container, scope: &Scope) -> NamedFiles {
         let mut environment = scope.environment.clone();

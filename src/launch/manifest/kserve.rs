@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::container::{Container, Scope, devices, environment, list, of_kubernetes};
 use super::keys::{KeyOption, hub_name, key, words_of};
-use super::{Reader, fault, plain, whole};
+use super::{ManifestReader, fault, plain, whole};
 use crate::launch::settings_file::NamedFiles;
 use crate::spec::error::Error;
 
@@ -35,7 +35,7 @@ const PARALLELISM: [KeyOption; 5] = [
     key("expert", "--enable-expert-parallel"),
 ];
 
-impl Reader {
+impl ManifestReader {
     /// An InferenceService, whose model is served by vLLM in the runtime for models of Hugging Face.
     pub(super) fn inference_service(&mut self, document: &Value) -> Result<NamedFiles, Error> {
         let Some(model) = document.pointer("/spec/predictor/model") else {

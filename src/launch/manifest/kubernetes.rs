@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::container::{Scope, devices, environment, of_kubernetes};
-use super::{Reader, whole};
+use super::{ManifestReader, whole};
 use crate::launch::settings_file::NamedFiles;
 use crate::launch::shell::Process;
 
@@ -13,7 +13,7 @@ const CONTAINERS: [&str; 2] = ["containers", "mainContainer"];
 /// Label of llm-d with the role of a pod.
 const ROLE_LABEL: &str = "llm-d.ai/role";
 
-impl Reader {
+impl ManifestReader {
     /// Reads the containers of an object; the files that their scripts write.
     pub(super) fn kubernetes(&mut self, document: &Value) -> NamedFiles {
         let kind = document.get("kind").and_then(Value::as_str).unwrap_or("service");

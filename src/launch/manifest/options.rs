@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::container::{Container, Scope, environment};
 use super::keys::{every_option, hub_name};
-use super::{Reader, fault, whole};
+use super::{ManifestReader, fault, whole};
 use crate::launch::settings_file::NamedFiles;
 use crate::launch::shell::Process;
 use crate::spec::error::Error;
@@ -17,7 +17,7 @@ const MODEL_KEYS: [(&str, &[&str]); 4] = [
     ("model_path", &["python3", "-m", "sglang.launch_server", "--model-path"]),
 ];
 
-impl Reader {
+impl ManifestReader {
     /// A file of options alone.
     pub(super) fn options_alone(&mut self, document: &Value) -> Result<NamedFiles, Error> {
         let Value::Object(keys) = document else { return Ok(NamedFiles::new()) };

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::container::{Container, Scope, environment};
-use super::{Reader, fault, plain, whole};
+use super::{ManifestReader, fault, plain, whole};
 use crate::launch::settings_file::NamedFiles;
 use crate::spec::error::Error;
 
@@ -15,7 +15,7 @@ const DEEPEST: usize = 8;
 /// First port of a server, where the file states none.
 const FIRST_PORT: u64 = 5800;
 
-impl Reader {
+impl ManifestReader {
     /// Reads the first model of a configuration.
     pub(super) fn llama_swap(&mut self, document: &Value) -> Result<NamedFiles, Error> {
         let Some(Value::Object(models)) = document.get("models") else { return Ok(NamedFiles::new()) };

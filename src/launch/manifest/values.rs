@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::container::{Container, Scope, environment, list, of_kubernetes};
 use super::keys::{KeyOption, key, option, words_of};
-use super::{Reader, fault, plain, whole};
+use super::{ManifestReader, fault, plain, whole};
 use crate::launch::settings_file::NamedFiles;
 use crate::spec::error::Error;
 
@@ -21,7 +21,7 @@ const VLLM_CONFIG: [KeyOption; 9] = [
     key("runner", "--runner"),
 ];
 
-impl Reader {
+impl ManifestReader {
     /// Values of the vLLM production stack.
     pub(super) fn production_stack(&mut self, document: &Value) -> Result<NamedFiles, Error> {
         let path = "/servingEngineSpec/modelSpec";

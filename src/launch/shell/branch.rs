@@ -2,17 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use super::run::{Flow, Found, Shell};
+use super::run::{Flow, FoundRun, Shell};
 
 /// A branch that perhaps runs, and the state after it.
-pub(super) struct Candidate<'a> {
+pub(super) struct BranchCandidate<'a> {
     /// A note for people where it is read.
     pub(super) note: String,
     pub(super) shell: Shell<'a>,
     pub(super) flow: Flow,
 }
 
-impl Candidate<'_> {
+impl BranchCandidate<'_> {
     fn servers(&self) -> Vec<&[String]> {
         let servers = self.shell.found.iter().filter(|one| one.serves());
         servers.map(|one| one.process.words.as_slice()).collect()
@@ -25,7 +25,7 @@ impl<'a> Shell<'a> {
     /// whose words rest on what it sets, have a note.
     pub(super) fn choose(
         &mut self,
-        candidates: Vec<Candidate<'a>>,
+        candidates: Vec<BranchCandidate<'a>>,
         usual: Option<usize>,
         complete: bool,
         condition: &str,
@@ -59,7 +59,7 @@ impl<'a> Shell<'a> {
     }
 
     /// Variables that have another value after one of the branches.
-    fn changed_by(&self, candidates: &[Candidate]) -> BTreeSet<String> {
+    fn changed_by(&self, candidates: &[BranchCandidate]) -> BTreeSet<String> {
         let mut changed = BTreeSet::new();
         for one in candidates {
             let after = &one.shell.variables;
@@ -74,7 +74,7 @@ impl<'a> Shell<'a> {
     }
 }
 
-fn note_once(found: &mut Found, note: &String) {
+fn note_once(found: &mut FoundRun, note: &String) {
     if !found.process.notes.contains(note) {
         found.process.notes.push(note.clone());
     }

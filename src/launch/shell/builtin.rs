@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::lex::{RawWord, Redirect};
-use super::run::{Flow, Found, Shell, Status, Value, known_or_unset};
-use super::text::{Piece, Text};
+use super::run::{Flow, FoundRun, Shell, ShellStatus, Value, known_or_unset};
+use super::text::{ShellText, WordPiece};
 use super::wrapper::{Started, started};
 use super::{Process, assignment, is_name, starts_server};
 use crate::launch::settings_file::file_name;
@@ -34,7 +34,7 @@ impl Shell<'_> {
         let first = words.iter().take_while(assigns).count();
         if first == words.len() {
             words.iter().for_each(|word| self.assign_word(word, None));
-            self.status = Status::Known(true);
+            self.status = ShellStatus::Known(true);
             return Flow::Next;
         }
         let mut own = Vec::new();
@@ -55,7 +55,7 @@ impl Shell<'_> {
             self.status = self.single_test(&inner[..inner.len() - closed]);
             return Flow::Next;
         }
-        let words: Vec<Text> = raw.iter().flat_map(|word| self.words_of(&word.text)).collect();
+        let words: Vec<ShellText> = raw.iter().flat_map(|word| self.words_of(&word.text)).collect();
         self.run_words(words, &own, redirects, line)
     }
 
@@ -76,7 +76,7 @@ impl Shell<'_> {
                 Value::Many(all)
             }
             None if appends => {
-                let mut value = if self.is_set(name) { self.value(name) } else { Text::default() };
+                let mut value = if self.is_set(name) { self.value(name) } else { ShellText::default() };
                 value.extend(self.text_of(raw));
                 Value::One(value)
             }
@@ -105,24 +105,24 @@ impl Shell<'_> {
                 None if exports => self.export(&word.text),
                 None if is_local && is_name(&word.text) => {
                     self.localize(&word.text);
-                    self.assign(&word.text, Value::One(Text::default()));
+                    self.assign(&word.text, Value::One(ShellText::default()));
                 }
                 None => {}
             }
         }
-        self.status = Status::Known(true);
+        self.status = ShellStatus::Known(true);
     }
 
     /// Runs a command whose words are expanded.
     fn run_words(
         &mut self,
-        words: Vec<Text>,
-        own: &[(String, Text)],
+        words: Vec<ShellText>,
+        own: &[(String, ShellText)],
         redirects: &[Redirect],
         line: usize,
     ) -> Flow {
         let Some(first) = words.first() else {
-            self.status = Status::Known(true);
+            self.status = ShellStatus::Known(true);
             return Flow::Next;
         };
         let name = first.value().unwrap_or_default();
@@ -140,26 +140,26 @@ impl Shell<'_> {
     fn own_command(
         &mut self,
         name: &str,
-        words: &[Text],
-        own: &[(String, Text)],
+        words: &[ShellText],
+        own: &[(String, ShellText)],
         redirects: &[Redirect],
         line: usize,
     ) -> Option<Flow> {
-        let shown: Vec<String> = words.iter().map(Text::shown).collect();
+        let shown: Vec<String> = words.iter().map(ShellText::shown).collect();
         self.status = match name {
             "exec" => return Some(self.exec(words, own, redirects, line)),
             "exit" => return Some(self.exit(shown.first(), line)),
             "return" => {
-                self.status = Status::Known(shown.first().is_none_or(|status| status == "0"));
+                self.status = ShellStatus::Known(shown.first().is_none_or(|status| status == "0"));
                 return Some(Flow::Return);
             }
             "break" => return Some(Flow::Break),
             "continue" => return Some(Flow::Continue),
             "eval" => return Some(self.text(&shown.join(" "))),
             "source" | "." => return Some(self.source(words)),
-            "false" => Status::Known(false),
-            "cd" | "wait" | "sleep" | "kill" => Status::Assumed,
-            _ if WITHOUT_EFFECT.contains(&name) => Status::Known(true),
+            "false" => ShellStatus::Known(false),
+            "cd" | "wait" | "sleep" | "kill" => ShellStatus::Assumed,
+            _ if WITHOUT_EFFECT.contains(&name) => ShellStatus::Known(true),
             "set" => self.set(&shown, words),
             "shift" => self.shift(shown.first()),
             "unset" => {
@@ -167,11 +167,11 @@ impl Shell<'_> {
                     self.variables.remove(name);
                     self.functions.remove(name);
                 });
-                Status::Known(true)
+                ShellStatus::Known(true)
             }
             "let" => {
                 let last = shown.iter().map(|one| self.number(one)).last().flatten();
-                last.map_or(Status::Open(None), |number| Status::Known(number != 0))
+                last.map_or(ShellStatus::Open(None), |number| ShellStatus::Known(number != 0))
             }
             "read" | "mapfile" | "readarray" => self.read(name, &shown),
             "echo" | "printf" | "cat" | "tee" => self.write(name, words, redirects),
@@ -190,7 +190,13 @@ impl Shell<'_> {
     }
 
     /// `exec`: the script ends with the command.
-    fn exec(&mut self, words: &[Text], own: &[(String, Text)], redirects: &[Redirect], line: usize) -> Flow {
+    fn exec(
+        &mut self,
+        words: &[ShellText],
+        own: &[(String, ShellText)],
+        redirects: &[Redirect],
+        line: usize,
+    ) -> Flow {
         let first = words.iter().position(|word| !word.shown().starts_with('-')).unwrap_or(words.len());
         if first == words.len() {
             return Flow::Next;
@@ -199,8 +205,8 @@ impl Shell<'_> {
         Flow::Exit
     }
 
-    fn source(&mut self, words: &[Text]) -> Flow {
-        self.status = Status::Assumed;
+    fn source(&mut self, words: &[ShellText]) -> Flow {
+        self.status = ShellStatus::Assumed;
         let Some(text) = words.first().and_then(|path| self.file(&path.shown())) else { return Flow::Next };
         let before = self.arguments.clone();
         if words.len() > 1 {
@@ -208,11 +214,11 @@ impl Shell<'_> {
         }
         let flow = self.text(&text);
         self.arguments = before;
-        self.status = Status::Assumed;
+        self.status = ShellStatus::Assumed;
         if flow == Flow::Exit { Flow::Exit } else { Flow::Next }
     }
 
-    fn set(&mut self, shown: &[String], words: &[Text]) -> Status {
+    fn set(&mut self, shown: &[String], words: &[ShellText]) -> ShellStatus {
         match shown.iter().position(|word| word == "--") {
             Some(at) => self.arguments = Some(words[at + 1..].to_vec()),
             None if shown.first().is_some_and(|word| !word.starts_with(['-', '+'])) => {
@@ -229,40 +235,42 @@ impl Shell<'_> {
                     .any(|word| word.starts_with(sign) && !word.starts_with("--") && word.contains('a'))
         };
         self.exports_all = self.exports_all && !flag('+') || flag('-');
-        Status::Known(true)
+        ShellStatus::Known(true)
     }
 
-    fn shift(&mut self, count: Option<&String>) -> Status {
+    fn shift(&mut self, count: Option<&String>) -> ShellStatus {
         let count = count.map_or(Some(1), |count| count.parse::<usize>().ok());
-        let (Some(all), Some(count)) = (&mut self.arguments, count) else { return Status::Open(Some(false)) };
+        let (Some(all), Some(count)) = (&mut self.arguments, count) else {
+            return ShellStatus::Open(Some(false));
+        };
         if count > all.len() {
-            return Status::Known(false);
+            return ShellStatus::Known(false);
         }
         all.drain(..count);
-        Status::Known(true)
+        ShellStatus::Known(true)
     }
 
     /// Variables that take what is not part of the text.
-    fn read(&mut self, name: &str, words: &[String]) -> Status {
+    fn read(&mut self, name: &str, words: &[String]) -> ShellStatus {
         for variable in words.iter().filter(|word| is_name(word)) {
-            let shown = |text: String| Text::of(Piece::Unknown(text));
+            let shown = |text: String| ShellText::of(WordPiece::Unknown(text));
             let value = match name {
                 "read" => Value::One(shown(format!("${variable}"))),
                 _ => Value::Many(vec![shown(format!("${{{variable}[@]}}"))]),
             };
             self.assign(variable, value);
         }
-        Status::Open(None)
+        ShellStatus::Open(None)
     }
 
     /// A command that writes a text, perhaps to a file.
-    fn write(&mut self, name: &str, words: &[Text], redirects: &[Redirect]) -> Status {
-        let shown: Vec<String> = words.iter().map(Text::shown).collect();
+    fn write(&mut self, name: &str, words: &[ShellText], redirects: &[Redirect]) -> ShellStatus {
+        let shown: Vec<String> = words.iter().map(ShellText::shown).collect();
         if name == "printf"
             && let [flag, variable, ..] = &shown[..]
             && flag == "-v"
         {
-            self.assign(variable, Value::One(Text::of(Piece::Unknown(format!("${variable}")))));
+            self.assign(variable, Value::One(ShellText::of(WordPiece::Unknown(format!("${variable}")))));
         }
         let body = redirects.iter().find_map(|redirect| redirect.body.as_ref());
         let text = match (name, body) {
@@ -296,13 +304,19 @@ impl Shell<'_> {
             self.charge(before.len() + text.len());
             self.written.insert(file_name(&path).to_owned(), before + text);
         }
-        Status::Known(true)
+        ShellStatus::Known(true)
     }
 
     /// A program: its command is found, or the script that it runs is read.
-    fn program(&mut self, words: &[Text], own: &[(String, Text)], redirects: &[Redirect], line: usize) {
-        self.status = Status::Assumed;
-        let shown: Vec<String> = words.iter().map(Text::shown).collect();
+    fn program(
+        &mut self,
+        words: &[ShellText],
+        own: &[(String, ShellText)],
+        redirects: &[Redirect],
+        line: usize,
+    ) {
+        self.status = ShellStatus::Assumed;
+        let shown: Vec<String> = words.iter().map(ShellText::shown).collect();
         let own: Vec<(String, String)> =
             own.iter().map(|(name, value)| (name.clone(), value.shown())).collect();
         let mut one = started(shown, &|name| self.exported_value(name));
@@ -335,7 +349,7 @@ impl Shell<'_> {
             self.assign(name, Value::One(known_or_unset(value)));
             self.export(name);
         }
-        let words: Vec<Text> = words.iter().map(|word| known_or_unset(word)).collect();
+        let words: Vec<ShellText> = words.iter().map(|word| known_or_unset(word)).collect();
         self.program(&words, &[], &[], 1);
     }
 
@@ -351,16 +365,18 @@ impl Shell<'_> {
     fn runs_script(&mut self, one: &Started, redirects: &[Redirect], line: usize) -> bool {
         let Some(first) = one.words.first() else { return true };
         if self.functions.contains_key(first) {
-            let words: Vec<Text> = one.words[1..].iter().map(|word| Text::known(word.as_str())).collect();
-            let own: Vec<(String, Text)> = one
+            let words: Vec<ShellText> =
+                one.words[1..].iter().map(|word| ShellText::known(word.as_str())).collect();
+            let own: Vec<(String, ShellText)> = one
                 .environment
                 .iter()
-                .map(|(name, value)| (name.clone(), Text::known(value.as_str())))
+                .map(|(name, value)| (name.clone(), ShellText::known(value.as_str())))
                 .collect();
             self.call(&first.clone(), words, &own);
             return true;
         }
-        let texts = |words: &[String]| Some(words.iter().map(|word| Text::known(word.as_str())).collect());
+        let texts =
+            |words: &[String]| Some(words.iter().map(|word| ShellText::known(word.as_str())).collect());
         if !SHELLS.contains(&file_name(first)) {
             let Some(text) = self.file(first).filter(|_| first.ends_with(".sh")) else { return false };
             self.inner(&text, one, texts(&one.words[1..]), line);
@@ -403,6 +419,6 @@ impl Shell<'_> {
             words: one.words.clone(),
             ..Process::default()
         };
-        self.found.push(Found { process, background: false });
+        self.found.push(FoundRun { process, background: false });
     }
 }

@@ -2,50 +2,50 @@
 
 use super::arithmetic;
 use super::pattern::matches;
-use super::run::{Shell, Status};
+use super::run::{Shell, ShellStatus};
 use super::scan::Scan;
-use super::text::Text;
+use super::text::ShellText;
 
 /// Conditions in conditions: deeper ones are not known.
 const DEEPEST: usize = 24;
 
 impl Shell<'_> {
     /// The status of a condition: known, or what a shell gives that sets no more than the script.
-    fn judged(&mut self, judge: impl Fn(&mut Self) -> Option<bool>) -> Status {
+    fn judged(&mut self, judge: impl Fn(&mut Self) -> Option<bool>) -> ShellStatus {
         let outside = std::mem::take(&mut self.used);
         let strict = judge(self);
         let doubted = self.used.iter().any(|name| self.doubts.contains_key(name));
         self.used.extend(outside);
         match strict {
-            Some(holds) if !doubted => Status::Known(holds),
-            Some(holds) => Status::Open(Some(holds)),
+            Some(holds) if !doubted => ShellStatus::Known(holds),
+            Some(holds) => ShellStatus::Open(Some(holds)),
             None => {
                 let before = std::mem::replace(&mut self.unset_is_empty, true);
                 let usual = judge(self);
                 self.unset_is_empty = before;
-                Status::Open(usual)
+                ShellStatus::Open(usual)
             }
         }
     }
 
     /// `(( … ))`
-    pub(super) fn arithmetic_test(&mut self, text: &str) -> Status {
+    pub(super) fn arithmetic_test(&mut self, text: &str) -> ShellStatus {
         self.judged(|shell| shell.number(text).map(|number| number != 0))
     }
 
     /// `[ … ]`, without its brackets.
-    pub(super) fn single_test(&mut self, words: &[String]) -> Status {
+    pub(super) fn single_test(&mut self, words: &[String]) -> ShellStatus {
         self.judged(|shell| {
-            let words: Vec<Text> = words.iter().flat_map(|word| shell.words_of(word)).collect();
+            let words: Vec<ShellText> = words.iter().flat_map(|word| shell.words_of(word)).collect();
             shell.single(&words, 0)
         })
     }
 
-    fn single(&mut self, words: &[Text], depth: usize) -> Option<bool> {
+    fn single(&mut self, words: &[ShellText], depth: usize) -> Option<bool> {
         if depth > DEEPEST {
             return None;
         }
-        let shown: Vec<String> = words.iter().map(Text::shown).collect();
+        let shown: Vec<String> = words.iter().map(ShellText::shown).collect();
         let shown: Vec<&str> = shown.iter().map(String::as_str).collect();
         match &shown[..] {
             [] => return Some(false),
@@ -69,7 +69,7 @@ impl Shell<'_> {
     }
 
     /// `[[ … ]]`, without its brackets.
-    pub(super) fn double_test(&mut self, text: &str) -> Status {
+    pub(super) fn double_test(&mut self, text: &str) -> ShellStatus {
         let words = test_words(text);
         self.judged(|shell| {
             let mut at = 0;
@@ -128,7 +128,7 @@ impl Shell<'_> {
         self.binary(left, operator, right, !quoted)
     }
 
-    fn unary(&mut self, operator: &str, operand: &Text) -> Option<bool> {
+    fn unary(&mut self, operator: &str, operand: &ShellText) -> Option<bool> {
         match operator {
             "-z" => operand.value().map(|text| text.is_empty()),
             "-n" => operand.value().map(|text| !text.is_empty()),

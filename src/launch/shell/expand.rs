@@ -2,9 +2,9 @@
 
 use super::arithmetic;
 use super::pattern::{is_plain, removed};
-use super::run::{Shell, Status, Value};
+use super::run::{Shell, ShellStatus, Value};
 use super::scan::Scan;
-use super::text::{Piece, Text};
+use super::text::{ShellText, WordPiece};
 
 /// Expansions in expansions: further ones are not known.
 const DEEPEST: usize = 24;
@@ -12,14 +12,14 @@ const DEEPEST: usize = 24;
 /// The words that a raw word becomes.
 #[derive(Default)]
 struct Fields {
-    done: Vec<Text>,
-    current: Text,
+    done: Vec<ShellText>,
+    current: ShellText,
     /// Whether there is a current word, though it may be empty.
     open: bool,
 }
 
 impl Fields {
-    fn push(&mut self, piece: Piece) {
+    fn push(&mut self, piece: WordPiece) {
         self.open = true;
         self.current.push(piece);
     }
@@ -32,9 +32,9 @@ impl Fields {
     }
 
     /// A value without quotes: blanks divide it.
-    fn split(&mut self, value: Text) {
+    fn split(&mut self, value: ShellText) {
         for piece in value.pieces() {
-            let Piece::Known(text) = piece else {
+            let WordPiece::Known(text) = piece else {
                 self.push(piece.clone());
                 continue;
             };
@@ -43,7 +43,7 @@ impl Fields {
                     self.end();
                 }
                 if !part.is_empty() {
-                    self.push(Piece::Known(part.to_owned()));
+                    self.push(WordPiece::Known(part.to_owned()));
                 }
             }
         }
@@ -62,7 +62,7 @@ struct Mode {
 
 impl Shell<'_> {
     /// The words that a raw word becomes.
-    pub(super) fn words_of(&mut self, raw: &str) -> Vec<Text> {
+    pub(super) fn words_of(&mut self, raw: &str) -> Vec<ShellText> {
         if let Some(numbers) = sequence(raw) {
             return numbers;
         }
@@ -70,20 +70,20 @@ impl Shell<'_> {
     }
 
     /// A raw word as one text.
-    pub(super) fn text_of(&mut self, raw: &str) -> Text {
+    pub(super) fn text_of(&mut self, raw: &str) -> ShellText {
         let fields = self.fields(raw, Mode { quoted: false, splits: false, document: false });
-        Text::joined(fields, " ")
+        ShellText::joined(fields, " ")
     }
 
     /// The text of a here-document.
-    pub(super) fn document_of(&mut self, raw: &str) -> Text {
-        Text::joined(self.fields(raw, Mode { quoted: true, splits: false, document: true }), " ")
+    pub(super) fn document_of(&mut self, raw: &str) -> ShellText {
+        ShellText::joined(self.fields(raw, Mode { quoted: true, splits: false, document: true }), " ")
     }
 
-    fn fields(&mut self, raw: &str, mode: Mode) -> Vec<Text> {
+    fn fields(&mut self, raw: &str, mode: Mode) -> Vec<ShellText> {
         let mut fields = Fields::default();
         if self.depth >= DEEPEST {
-            return vec![Text::of(Piece::Unknown(raw.to_owned()))];
+            return vec![ShellText::of(WordPiece::Unknown(raw.to_owned()))];
         }
         self.depth += 1;
         self.walk(&mut Scan::new(raw), mode, &mut fields);
@@ -101,7 +101,7 @@ impl Shell<'_> {
                 '\\' => self.escaped(scan, at, mode, fields),
                 '\'' if !mode.quoted && closed => {
                     fields.open = true;
-                    fields.push(Piece::Known(scan.text(at + 1, end - 1)));
+                    fields.push(WordPiece::Known(scan.text(at + 1, end - 1)));
                 }
                 '"' if !mode.quoted && closed => {
                     let inner = scan.text(at + 1, end - 1);
@@ -119,7 +119,7 @@ impl Shell<'_> {
                     let output = self.output(&inner, &scan.text(at, end));
                     self.place(output, mode, fields);
                 }
-                _ => fields.push(Piece::Known(scan.text(at, end))),
+                _ => fields.push(WordPiece::Known(scan.text(at, end))),
             }
             at = end;
         }
@@ -127,7 +127,7 @@ impl Shell<'_> {
 
     fn nested(&mut self, raw: &str, mode: Mode, fields: &mut Fields) {
         if self.depth >= DEEPEST {
-            return fields.push(Piece::Unknown(raw.to_owned()));
+            return fields.push(WordPiece::Unknown(raw.to_owned()));
         }
         self.depth += 1;
         self.walk(&mut Scan::new(raw), mode, fields);
@@ -139,14 +139,14 @@ impl Shell<'_> {
         let special = |c: char| "$`\\".contains(c) || c == '"' && !mode.document;
         match next {
             Some('\n') => {}
-            Some(c) if !mode.quoted || special(c) => fields.push(Piece::Known(c.to_string())),
-            Some(c) => fields.push(Piece::Known(format!("\\{c}"))),
-            None => fields.push(Piece::Known("\\".to_owned())),
+            Some(c) if !mode.quoted || special(c) => fields.push(WordPiece::Known(c.to_string())),
+            Some(c) => fields.push(WordPiece::Known(format!("\\{c}"))),
+            None => fields.push(WordPiece::Known("\\".to_owned())),
         }
     }
 
     /// Puts a value into the words.
-    fn place(&self, value: Text, mode: Mode, fields: &mut Fields) {
+    fn place(&self, value: ShellText, mode: Mode, fields: &mut Fields) {
         let value = if self.unset_is_empty { value.without_unset() } else { value };
         if mode.splits && !mode.quoted {
             return fields.split(value);
@@ -156,9 +156,9 @@ impl Shell<'_> {
     }
 
     /// Several values as words of their own, the outer ones joined to what is around them.
-    fn place_all(&mut self, values: Vec<Text>, mode: Mode, fields: &mut Fields) {
+    fn place_all(&mut self, values: Vec<ShellText>, mode: Mode, fields: &mut Fields) {
         if !mode.quoted || !mode.splits {
-            let joined = Text::joined(values, " ");
+            let joined = ShellText::joined(values, " ");
             return self.place(joined, mode, fields);
         }
         for (at, value) in values.into_iter().enumerate() {
@@ -190,7 +190,7 @@ impl Shell<'_> {
                 end
             }
             Some('\'') if closed => {
-                fields.push(Piece::Known(unescaped(&scan.text(at + 2, end - 1))));
+                fields.push(WordPiece::Known(unescaped(&scan.text(at + 2, end - 1))));
                 end
             }
             // `$"…"` is a text that may be translated.
@@ -218,18 +218,18 @@ impl Shell<'_> {
                 end
             }
             _ => {
-                fields.push(Piece::Known("$".to_owned()));
+                fields.push(WordPiece::Known("$".to_owned()));
                 at + 1
             }
         }
     }
 
     /// `$(…)` and `$((…))`.
-    fn computed(&mut self, raw: &str) -> Text {
+    fn computed(&mut self, raw: &str) -> ShellText {
         let arithmetic = raw.strip_prefix("$((").and_then(|inner| inner.strip_suffix("))"));
         if let Some(inner) = arithmetic {
             return match self.number(inner) {
-                Some(number) => Text::known(number.to_string()),
+                Some(number) => ShellText::known(number.to_string()),
                 None => self.unknown(raw),
             };
         }
@@ -244,27 +244,27 @@ impl Shell<'_> {
     }
 
     /// A value that depends on something unknown; it stays so with variables that nothing sets as empty.
-    fn unknown(&self, raw: &str) -> Text {
-        Text::of(Piece::Unknown(raw.to_owned()))
+    fn unknown(&self, raw: &str) -> ShellText {
+        ShellText::of(WordPiece::Unknown(raw.to_owned()))
     }
 
     fn arguments_in(&mut self, each: bool, mode: Mode, fields: &mut Fields) {
         let all = self.arguments.clone().unwrap_or_default();
         match each {
             true => self.place_all(all, mode, fields),
-            false => self.place(Text::joined(all, " "), mode, fields),
+            false => self.place(ShellText::joined(all, " "), mode, fields),
         }
     }
 
-    fn special(&self, c: char) -> Text {
+    fn special(&self, c: char) -> ShellText {
         match (c, &self.arguments) {
-            ('#', Some(all)) => Text::known(all.len().to_string()),
+            ('#', Some(all)) => ShellText::known(all.len().to_string()),
             ('?', _) => match self.status {
-                Status::Known(holds) => Text::known(if holds { "0" } else { "1" }),
-                Status::Assumed => Text::known("0"),
-                Status::Open(_) => self.unknown("$?"),
+                ShellStatus::Known(holds) => ShellText::known(if holds { "0" } else { "1" }),
+                ShellStatus::Assumed => ShellText::known("0"),
+                ShellStatus::Open(_) => self.unknown("$?"),
             },
-            ('#', None) => Text::of(Piece::Unset("$#".to_owned())),
+            ('#', None) => ShellText::of(WordPiece::Unset("$#".to_owned())),
             _ => self.unknown(&format!("${c}")),
         }
     }
@@ -315,7 +315,7 @@ impl Shell<'_> {
     }
 
     /// `${NAME[@]}` with what follows the name.
-    fn braced_all(&mut self, values: Vec<Text>, rest: &str, raw: &str, mode: Mode, fields: &mut Fields) {
+    fn braced_all(&mut self, values: Vec<ShellText>, rest: &str, raw: &str, mode: Mode, fields: &mut Fields) {
         let given = !values.is_empty();
         let alternative = rest.trim_start_matches(':');
         if let Some(word) = alternative.strip_prefix('+') {
@@ -340,17 +340,17 @@ impl Shell<'_> {
         self.place_all(values, mode, fields);
     }
 
-    fn length(&mut self, name: &str, raw: &str) -> Text {
+    fn length(&mut self, name: &str, raw: &str) -> ShellText {
         if let Some(array) = name.strip_suffix("[@]").or(name.strip_suffix("[*]")) {
-            return Text::known(self.elements(array).len().to_string());
+            return ShellText::known(self.elements(array).len().to_string());
         }
         match self.value(name).value() {
-            Some(text) => Text::known(text.chars().count().to_string()),
+            Some(text) => ShellText::known(text.chars().count().to_string()),
             None => self.unknown(raw),
         }
     }
 
-    fn element(&mut self, name: &str, index: &str, raw: &str) -> Text {
+    fn element(&mut self, name: &str, index: &str, raw: &str) -> ShellText {
         let at = self.number(index);
         match (self.variables.get(name).map(|variable| &variable.value), at) {
             (Some(Value::Many(all)), Some(at)) => {
@@ -358,7 +358,7 @@ impl Shell<'_> {
                 usize::try_from(at).ok().and_then(|at| all.get(at)).cloned().unwrap_or_default()
             }
             (Some(Value::One(one)), Some(0)) => one.clone(),
-            _ => Text::of(Piece::Unset(raw.to_owned())),
+            _ => ShellText::of(WordPiece::Unset(raw.to_owned())),
         }
     }
 
@@ -366,7 +366,7 @@ impl Shell<'_> {
     fn operated(
         &mut self,
         name: &str,
-        value: Text,
+        value: ShellText,
         rest: &str,
         (raw, mode): (&str, Mode),
         fields: &mut Fields,
@@ -377,7 +377,7 @@ impl Shell<'_> {
         };
         let set = self.is_set(name);
         let absent = if colon { value.is_empty() } else { !set };
-        let known = value.pieces().iter().all(|piece| !matches!(piece, Piece::Unknown(_)));
+        let known = value.pieces().iter().all(|piece| !matches!(piece, WordPiece::Unknown(_)));
         let mut chars = operator.chars();
         let (Some(first), word) = (chars.next(), chars.as_str()) else { return };
         match first {
@@ -387,7 +387,7 @@ impl Shell<'_> {
                 self.assign(name, Value::One(default.clone()));
                 self.place(default, mode, fields);
             }
-            '?' if absent => self.place(Text::of(Piece::Unset(format!("${name}"))), mode, fields),
+            '?' if absent => self.place(ShellText::of(WordPiece::Unset(format!("${name}"))), mode, fields),
             '-' | '=' | '?' => self.place(value, mode, fields),
             '+' if absent => fields.open |= mode.quoted,
             '+' if known => self.nested(word, mode, fields),
@@ -395,8 +395,9 @@ impl Shell<'_> {
             _ => {
                 let changed = value.value().and_then(|value| self.changed(&value, rest));
                 let unset = !known || value.value().is_none();
-                let kept = if unset { Piece::Unset(raw.to_owned()) } else { Piece::Unknown(raw.to_owned()) };
-                let value = changed.map_or_else(|| Text::of(kept), Text::known);
+                let kept =
+                    if unset { WordPiece::Unset(raw.to_owned()) } else { WordPiece::Unknown(raw.to_owned()) };
+                let value = changed.map_or_else(|| ShellText::of(kept), ShellText::known);
                 self.place(value, mode, fields);
             }
         }
@@ -436,7 +437,7 @@ impl Shell<'_> {
     }
 
     /// The output of a command, where it follows from the script alone.
-    fn output(&mut self, command: &str, raw: &str) -> Text {
+    fn output(&mut self, command: &str, raw: &str) -> ShellText {
         let words: Vec<String> = match command.contains(['|', ';', '&', '<', '>', '\n']) {
             true => vec![],
             false => super::lex::tokens(command)
@@ -447,16 +448,18 @@ impl Shell<'_> {
                 })
                 .collect(),
         };
-        let words: Vec<Text> = words.iter().flat_map(|word| self.words_of(word)).collect();
-        let known: Option<Vec<String>> = words.iter().map(Text::value).collect();
+        let words: Vec<ShellText> = words.iter().flat_map(|word| self.words_of(word)).collect();
+        let known: Option<Vec<String>> = words.iter().map(ShellText::value).collect();
         let known = known.unwrap_or_default();
         let known: Vec<&str> = known.iter().map(String::as_str).collect();
         match &known[..] {
-            ["seq", rest @ ..] => seq(rest).map_or_else(|| self.unknown(raw), Text::known),
+            ["seq", rest @ ..] => seq(rest).map_or_else(|| self.unknown(raw), ShellText::known),
             ["echo", rest @ ..] if rest.first().is_none_or(|one| !one.starts_with('-')) => {
-                Text::known(rest.join(" "))
+                ShellText::known(rest.join(" "))
             }
-            ["basename", path] => Text::known(path.trim_end_matches('/').rsplit('/').next().unwrap_or(path)),
+            ["basename", path] => {
+                ShellText::known(path.trim_end_matches('/').rsplit('/').next().unwrap_or(path))
+            }
             _ => self.unknown(raw),
         }
     }
@@ -495,14 +498,14 @@ fn seq(words: &[&str]) -> Option<String> {
 }
 
 /// The numbers of `{0..7}`.
-fn sequence(raw: &str) -> Option<Vec<Text>> {
+fn sequence(raw: &str) -> Option<Vec<ShellText>> {
     let (first, last) = raw.strip_prefix('{')?.strip_suffix('}')?.split_once("..")?;
     let (first, last): (i64, i64) = (first.parse().ok()?, last.parse().ok()?);
     if first.checked_sub(last)?.abs() > LONGEST {
         return None;
     }
-    let up = (first..=last).map(|number| Text::known(number.to_string()));
-    let down = (last..=first).rev().map(|number| Text::known(number.to_string()));
+    let up = (first..=last).map(|number| ShellText::known(number.to_string()));
+    let down = (last..=first).rev().map(|number| ShellText::known(number.to_string()));
     Some(if first <= last { up.collect() } else { down.collect() })
 }
 

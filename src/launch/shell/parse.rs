@@ -31,13 +31,13 @@ pub(super) struct AndOr {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Pipeline {
     pub(super) not: bool,
-    pub(super) commands: Vec<Command>,
+    pub(super) commands: Vec<ShellCommand>,
     /// Line of its first command.
     pub(super) line: usize,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Command {
+pub(super) struct ShellCommand {
     pub(super) kind: CommandKind,
     pub(super) redirects: Vec<Redirect>,
     pub(super) line: usize,
@@ -214,7 +214,7 @@ impl Parser {
         Some(Pipeline { not, commands, line })
     }
 
-    fn command(&mut self) -> Option<Command> {
+    fn command(&mut self) -> Option<ShellCommand> {
         if self.depth >= DEEPEST {
             return None;
         }
@@ -224,7 +224,7 @@ impl Parser {
         let kind = self.kind(&mut redirects);
         redirects.extend(self.redirects());
         self.depth -= 1;
-        Some(Command { kind: kind?, redirects, line })
+        Some(ShellCommand { kind: kind?, redirects, line })
     }
 
     fn redirects(&mut self) -> Vec<Redirect> {
@@ -385,7 +385,7 @@ impl Parser {
             match self.peek() {
                 Some(Token::Word(word)) => words.push(word.clone()),
                 Some(Token::Redirect(redirect)) => redirects.push(redirect.clone()),
-                // Text that is no script, e.g. a remark in brackets after a command.
+                // ShellText that is no script, e.g. a remark in brackets after a command.
                 Some(Token::Operator("(")) if !words.is_empty() => {}
                 _ => break,
             }
@@ -410,7 +410,7 @@ pub(super) fn shown(list: &[AndOr]) -> String {
 impl Pipeline {
     /// The pipeline as people read it.
     pub(super) fn shown(&self) -> String {
-        let command = |command: &Command| match &command.kind {
+        let command = |command: &ShellCommand| match &command.kind {
             CommandKind::Simple(words) => {
                 let words: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
                 words.join(" ")

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use super::arithmetic::Numbers;
-use super::branch::Candidate;
-use super::parse::{AndOr, Command, CommandKind, List, Pipeline};
+use super::branch::BranchCandidate;
+use super::parse::{AndOr, CommandKind, List, Pipeline, ShellCommand};
 use super::pattern::matches;
-use super::text::{Piece, Text};
+use super::text::{ShellText, WordPiece};
 use super::wrapper::Started;
 use super::{Process, starts_server};
 use crate::launch::settings_file::{NamedFiles, file_name};
@@ -32,19 +32,19 @@ const MOST_ROUNDS: usize = 256;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Value {
-    One(Text),
-    Many(Vec<Text>),
+    One(ShellText),
+    Many(Vec<ShellText>),
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Variable {
+pub(super) struct ShellVariable {
     pub(super) value: Value,
     pub(super) exported: bool,
 }
 
 /// The exit status of a command.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Status {
+pub(super) enum ShellStatus {
     Known(bool),
     /// Of a program, which is taken to succeed.
     Assumed,
@@ -52,25 +52,25 @@ pub(super) enum Status {
     Open(Option<bool>),
 }
 
-impl Status {
-    pub(super) fn not(self) -> Status {
+impl ShellStatus {
+    pub(super) fn not(self) -> ShellStatus {
         match self {
-            Status::Known(holds) => Status::Known(!holds),
-            Status::Assumed => Status::Known(false),
-            Status::Open(usual) => Status::Open(usual.map(|holds| !holds)),
+            ShellStatus::Known(holds) => ShellStatus::Known(!holds),
+            ShellStatus::Assumed => ShellStatus::Known(false),
+            ShellStatus::Open(usual) => ShellStatus::Open(usual.map(|holds| !holds)),
         }
     }
 
     /// As the condition of a branch: what a program returns is not known.
-    fn of_condition(self) -> Status {
-        if self == Status::Assumed { Status::Open(None) } else { self }
+    fn of_condition(self) -> ShellStatus {
+        if self == ShellStatus::Assumed { ShellStatus::Open(None) } else { self }
     }
 
     fn usual(self) -> Option<bool> {
         match self {
-            Status::Known(holds) => Some(holds),
-            Status::Assumed => Some(true),
-            Status::Open(usual) => usual,
+            ShellStatus::Known(holds) => Some(holds),
+            ShellStatus::Assumed => Some(true),
+            ShellStatus::Open(usual) => usual,
         }
     }
 }
@@ -86,13 +86,13 @@ pub(super) enum Flow {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Found {
+pub(super) struct FoundRun {
     pub(super) process: Process,
     /// Whether the script goes on while it runs.
     pub(super) background: bool,
 }
 
-impl Found {
+impl FoundRun {
     pub(super) fn serves(&self) -> bool {
         starts_server(&self.process.words)
     }
@@ -103,19 +103,19 @@ pub(super) struct Shell<'a> {
     files: &'a NamedFiles,
     /// Files that the script writes.
     pub(super) written: NamedFiles,
-    pub(super) variables: BTreeMap<String, Variable>,
+    pub(super) variables: BTreeMap<String, ShellVariable>,
     pub(super) functions: BTreeMap<String, Rc<List>>,
     called: BTreeSet<String>,
     /// The arguments of the script or function, where they are known.
-    pub(super) arguments: Option<Vec<Text>>,
+    pub(super) arguments: Option<Vec<ShellText>>,
     /// Variables of the functions being run, with their values outside.
-    pub(super) locals: Vec<(String, Option<Variable>)>,
-    pub(super) found: Vec<Found>,
+    pub(super) locals: Vec<(String, Option<ShellVariable>)>,
+    pub(super) found: Vec<FoundRun>,
     /// Variables whose value rests on a condition that is not known, with the remark about it.
     pub(super) doubts: BTreeMap<String, String>,
     /// Variables read since it was emptied.
     pub(super) used: BTreeSet<String>,
-    pub(super) status: Status,
+    pub(super) status: ShellStatus,
     /// Whether variables that nothing sets are empty, as in a shell.
     pub(super) unset_is_empty: bool,
     pub(super) exports_all: bool,
@@ -137,7 +137,10 @@ pub(super) struct Shell<'a> {
 impl<'a> Shell<'a> {
     pub(super) fn new(files: &'a NamedFiles, variables: &BTreeMap<String, String>) -> Shell<'a> {
         let given = |(name, value): (&String, &String)| {
-            (name.clone(), Variable { value: Value::One(Text::known(value.clone())), exported: true })
+            (
+                name.clone(),
+                ShellVariable { value: Value::One(ShellText::known(value.clone())), exported: true },
+            )
         };
         Shell {
             files,
@@ -150,7 +153,7 @@ impl<'a> Shell<'a> {
             found: vec![],
             doubts: BTreeMap::new(),
             used: BTreeSet::new(),
-            status: Status::Known(true),
+            status: ShellStatus::Known(true),
             unset_is_empty: false,
             exports_all: false,
             depth: 0,
@@ -173,13 +176,13 @@ impl<'a> Shell<'a> {
             let own = self.found[from..].iter_mut().filter(|one| one.serves());
             own.for_each(|one| one.process.notes.push(note.clone()));
         }
-        if self.found[from..].iter().any(Found::serves) {
+        if self.found[from..].iter().any(FoundRun::serves) {
             return flow;
         }
         if let Some(line) = self.failed.filter(|_| flow == Flow::Exit) {
             before.past_faults = true;
             before.list(script);
-            if before.found.iter().any(Found::serves) {
+            if before.found.iter().any(FoundRun::serves) {
                 let note = format!("line {line}: the script ends there as it is: what follows is read");
                 before.found.iter_mut().for_each(|one| one.process.notes.push(note.clone()));
                 self.adopt(before);
@@ -195,7 +198,7 @@ impl<'a> Shell<'a> {
         for (name, body) in uncalled {
             let mut other = self.fork();
             other.list(&body);
-            if other.found.iter().any(Found::serves) {
+            if other.found.iter().any(FoundRun::serves) {
                 let note = format!("nothing calls the function `{name}`: its command is read");
                 other.found.iter_mut().for_each(|one| one.process.notes.push(note.clone()));
                 self.adopt(other);
@@ -257,18 +260,17 @@ impl<'a> Shell<'a> {
                 break;
             }
             flow = match (self.status, *and) {
-                (Status::Known(true) | Status::Assumed, true) | (Status::Known(false), false) => {
-                    self.pipeline(next)
-                }
-                (Status::Known(_), _) => Flow::Next,
-                (Status::Assumed, false) => self.instead(next, from),
-                (Status::Open(usual), and) => self.perhaps((last, next), usual, and),
+                (ShellStatus::Known(true) | ShellStatus::Assumed, true)
+                | (ShellStatus::Known(false), false) => self.pipeline(next),
+                (ShellStatus::Known(_), _) => Flow::Next,
+                (ShellStatus::Assumed, false) => self.instead(next, from),
+                (ShellStatus::Open(usual), and) => self.perhaps((last, next), usual, and),
             };
             last = next;
         }
         if one.background {
             self.found[from..].iter_mut().for_each(|found| found.background = true);
-            self.status = Status::Known(true);
+            self.status = ShellStatus::Known(true);
             if flow == Flow::Exit {
                 return Flow::Next;
             }
@@ -278,12 +280,12 @@ impl<'a> Shell<'a> {
 
     /// Runs the command for a program that fails: it is read where it starts a server, and nothing before it does.
     fn instead(&mut self, next: &Pipeline, from: usize) -> Flow {
-        if self.found[from..].iter().any(Found::serves) {
+        if self.found[from..].iter().any(FoundRun::serves) {
             return Flow::Next;
         }
         let mut other = self.fork();
         let flow = other.pipeline(next);
-        if !other.found.iter().any(Found::serves) {
+        if !other.found.iter().any(FoundRun::serves) {
             self.steps = other.steps;
             return Flow::Next;
         }
@@ -301,12 +303,12 @@ impl<'a> Shell<'a> {
         let after = other.status;
         let condition = format!("line {}: the condition `{}` is not known", before.line, before.shown());
         let candidate =
-            Candidate { note: format!("{condition}: what depends on it is read"), shell: other, flow };
+            BranchCandidate { note: format!("{condition}: what depends on it is read"), shell: other, flow };
         let flow = self.choose(vec![candidate], taken.filter(|taken| *taken).map(|_| 0), false, &condition);
         self.status = match (after, and) {
-            (Status::Known(false), true) => Status::Known(false),
-            (Status::Known(true), false) => Status::Known(true),
-            (after, _) => Status::Open(match taken {
+            (ShellStatus::Known(false), true) => ShellStatus::Known(false),
+            (ShellStatus::Known(true), false) => ShellStatus::Known(true),
+            (after, _) => ShellStatus::Open(match taken {
                 Some(true) => after.usual(),
                 Some(false) => usual,
                 None => None,
@@ -333,7 +335,7 @@ impl<'a> Shell<'a> {
         flow
     }
 
-    fn command(&mut self, command: &Command) -> Flow {
+    fn command(&mut self, command: &ShellCommand) -> Flow {
         self.steps += 1;
         if self.steps > MOST_STEPS {
             return Flow::Exit;
@@ -359,7 +361,7 @@ impl<'a> Shell<'a> {
             CommandKind::Test(text) => self.status = self.double_test(text),
             CommandKind::Function { name, body } => {
                 self.functions.insert(name.clone(), body.clone());
-                self.status = Status::Known(true);
+                self.status = ShellStatus::Known(true);
             }
         }
         Flow::Next
@@ -372,15 +374,15 @@ impl<'a> Shell<'a> {
                 return flow;
             }
             match self.status.of_condition() {
-                Status::Known(true) => return self.list(body),
-                Status::Known(false) => {}
+                ShellStatus::Known(true) => return self.list(body),
+                ShellStatus::Known(false) => {}
                 _ => return self.undecided(&arms[at..], otherwise),
             }
         }
         match otherwise {
             Some(body) => self.list(body),
             None => {
-                self.status = Status::Known(true);
+                self.status = ShellStatus::Known(true);
                 Flow::Next
             }
         }
@@ -398,7 +400,7 @@ impl<'a> Shell<'a> {
                 self.list(condition_list);
             }
             let status = self.status.of_condition();
-            if status == Status::Known(false) {
+            if status == ShellStatus::Known(false) {
                 continue;
             }
             if open && status.usual() != Some(false) {
@@ -407,7 +409,7 @@ impl<'a> Shell<'a> {
             }
             let words = if at == 0 { "its branch is read" } else { "a later branch is read" };
             candidates.push(self.tried(format!("{condition}: {words}"), body));
-            if status == Status::Known(true) {
+            if status == ShellStatus::Known(true) {
                 complete = true;
                 break;
             }
@@ -421,14 +423,14 @@ impl<'a> Shell<'a> {
     }
 
     /// The state after a list that perhaps runs.
-    pub(super) fn tried(&self, note: String, body: &[AndOr]) -> Candidate<'a> {
+    pub(super) fn tried(&self, note: String, body: &[AndOr]) -> BranchCandidate<'a> {
         let mut shell = self.fork();
         let flow = shell.list(body);
-        Candidate { note, shell, flow }
+        BranchCandidate { note, shell, flow }
     }
 
     fn for_block(&mut self, name: &str, words: Option<&[String]>, body: &[AndOr], line: usize) -> Flow {
-        let values: Vec<Text> = match words {
+        let values: Vec<ShellText> = match words {
             Some(words) => words.iter().flat_map(|word| self.words_of(word)).collect(),
             None => self.arguments.clone().unwrap_or_default(),
         };
@@ -450,7 +452,7 @@ impl<'a> Shell<'a> {
 
     /// Of servers that a loop starts one after the other, the first stays.
     fn first_of_each(&mut self, from: usize, second: usize, note: String) {
-        let later = |at: usize, one: &Found| at >= second && one.serves() && !one.background;
+        let later = |at: usize, one: &FoundRun| at >= second && one.serves() && !one.background;
         let first: Vec<Vec<String>> =
             self.found[from..second].iter().map(|one| one.process.words.clone()).collect();
         let found = std::mem::take(&mut self.found);
@@ -493,8 +495,8 @@ impl<'a> Shell<'a> {
             }
             let status = self.status.of_condition();
             match if until { status.not() } else { status } {
-                Status::Known(false) => return Flow::Next,
-                Status::Known(true) => match self.list(body) {
+                ShellStatus::Known(false) => return Flow::Next,
+                ShellStatus::Known(true) => match self.list(body) {
                     Flow::Break => return Flow::Next,
                     Flow::Next | Flow::Continue => {}
                     flow => return flow,
@@ -530,7 +532,7 @@ impl<'a> Shell<'a> {
             })
         };
         if let Some(value) = value.value().filter(|_| !doubted) {
-            self.status = Status::Known(true);
+            self.status = ShellStatus::Known(true);
             return fitting(self, &value).map_or(Flow::Next, |at| self.list(&arms[at].1));
         }
         let usual = value.without_unset().value().and_then(|value| fitting(self, &value));
@@ -543,7 +545,12 @@ impl<'a> Shell<'a> {
     }
 
     /// Runs a function, with its arguments.
-    pub(super) fn call(&mut self, name: &str, arguments: Vec<Text>, own: &[(String, Text)]) -> Flow {
+    pub(super) fn call(
+        &mut self,
+        name: &str,
+        arguments: Vec<ShellText>,
+        own: &[(String, ShellText)],
+    ) -> Flow {
         let Some(body) = self.functions.get(name).cloned().filter(|_| self.outer < DEEPEST) else {
             return Flow::Next;
         };
@@ -586,7 +593,13 @@ impl<'a> Shell<'a> {
     }
 
     /// Runs the script of a command in a shell of its own, in which exported variables and those of the command are set.
-    pub(super) fn inner(&mut self, text: &str, one: &Started, arguments: Option<Vec<Text>>, line: usize) {
+    pub(super) fn inner(
+        &mut self,
+        text: &str,
+        one: &Started,
+        arguments: Option<Vec<ShellText>>,
+        line: usize,
+    ) {
         if self.outer >= DEEPEST {
             return;
         }
@@ -605,13 +618,13 @@ impl<'a> Shell<'a> {
         };
         for (name, value) in &one.environment {
             let value = Value::One(known_or_unset(value));
-            inner.variables.insert(name.clone(), Variable { value, exported: true });
+            inner.variables.insert(name.clone(), ShellVariable { value, exported: true });
         }
         for script in super::parse::parse(super::lex::tokens(text)) {
             inner.script(&script);
         }
         self.gather(inner);
-        self.status = Status::Assumed;
+        self.status = ShellStatus::Assumed;
     }
 
     pub(super) fn is_set(&self, name: &str) -> bool {
@@ -622,8 +635,8 @@ impl<'a> Shell<'a> {
     }
 
     /// The value of a variable or argument.
-    pub(super) fn value(&mut self, name: &str) -> Text {
-        let unset = || Text::of(Piece::Unset(format!("${name}")));
+    pub(super) fn value(&mut self, name: &str) -> ShellText {
+        let unset = || ShellText::of(WordPiece::Unset(format!("${name}")));
         if let Ok(at) = name.parse::<usize>() {
             return match (&self.arguments, at) {
                 (Some(all), 1..) => all.get(at - 1).cloned().unwrap_or_default(),
@@ -639,7 +652,7 @@ impl<'a> Shell<'a> {
     }
 
     /// The elements of an array.
-    pub(super) fn elements(&mut self, name: &str) -> Vec<Text> {
+    pub(super) fn elements(&mut self, name: &str) -> Vec<ShellText> {
         self.used.insert(name.to_owned());
         match self.variables.get(name).map(|variable| &variable.value) {
             Some(Value::Many(all)) => all.clone(),
@@ -655,11 +668,11 @@ impl<'a> Shell<'a> {
         };
         self.charge(bytes + name.len());
         let value = match bytes > LONGEST_VALUE {
-            true => Value::One(Text::of(Piece::Unknown(format!("${name}")))),
+            true => Value::One(ShellText::of(WordPiece::Unknown(format!("${name}")))),
             false => value,
         };
         let exported = self.exports_all || self.variables.get(name).is_some_and(|variable| variable.exported);
-        self.variables.insert(name.to_owned(), Variable { value, exported });
+        self.variables.insert(name.to_owned(), ShellVariable { value, exported });
         let doubt = self.used.iter().find_map(|used| self.doubts.get(used)).cloned();
         match doubt {
             Some(doubt) => self.doubts.insert(name.to_owned(), doubt),
@@ -681,10 +694,10 @@ impl<'a> Shell<'a> {
 }
 
 /// The value of a variable in a child: a text that is no more than an unset variable stays one.
-pub(super) fn known_or_unset(value: &str) -> Text {
+pub(super) fn known_or_unset(value: &str) -> ShellText {
     match value.strip_prefix('$').filter(|name| super::is_name(name)) {
-        Some(_) => Text::of(Piece::Unset(value.to_owned())),
-        None => Text::known(value),
+        Some(_) => ShellText::of(WordPiece::Unset(value.to_owned())),
+        None => ShellText::known(value),
     }
 }
 
@@ -709,6 +722,6 @@ impl Numbers for Shell<'_> {
     }
 
     fn set(&mut self, name: &str, value: i64) {
-        self.assign(name, Value::One(Text::known(value.to_string())));
+        self.assign(name, Value::One(ShellText::known(value.to_string())));
     }
 }

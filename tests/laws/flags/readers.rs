@@ -2,7 +2,7 @@
 
 use fastrand::Rng;
 use mantile::launch::settings_file::NamedFiles;
-use mantile::request::command::{CommandText, of_command};
+use mantile::request::command::{GivenCommand, of_command};
 use mantile::spec::option_table::{OptionKind, OptionTable};
 use mantile::spec::scenario::Scenario;
 use mantile::store::catalog::Catalog;
@@ -65,7 +65,7 @@ fn any_launch_command_is_an_estimate_or_an_error() {
     for _ in 0..cases {
         let table = random.choice(&tables).unwrap();
         let text = command(&mut random, table);
-        match of_command(&catalog, &CommandText::of(&text, &NamedFiles::new()), &given) {
+        match of_command(&catalog, &GivenCommand::of(&text, &NamedFiles::new()), &given) {
             Ok(_) => read += 1,
             Err(fault) => assert!(!fault.fix.is_empty(), "{text}: {fault}"),
         }
