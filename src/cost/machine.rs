@@ -133,7 +133,7 @@ figures! {
 }
 
 figures! {
-    /// What a server leaves free for activations and graphs, beyond that of a server on one device.
+    /// Memory that a server leaves free for activations and graphs, beyond that of a server on one device.
     ShapeHeadroom {
         /// For each further device.
         per_device,
@@ -147,7 +147,7 @@ figures! {
         many_sequences,
         /// Ranks of a stage up to which graphs have few sequences.
         narrow_ranks,
-        /// Sequences of graphs with so many ranks.
+        /// Sequences of graphs with that number of ranks.
         narrow_sequences,
         /// Sequences of graphs with more ranks.
         wide_sequences,
@@ -178,7 +178,7 @@ pub struct Machine<T> {
     pub quantised: [bool; ROLES],
     /// Sequences reserved for sampling, where the runtime fixes their number.
     pub max_sequences: Option<T>,
-    /// What a server leaves free by its shape, where the runtime decides so.
+    /// Memory that a server leaves free by its shape, where the runtime decides so.
     pub by_shape: Option<ShapeHeadroom<T>>,
     /// Draft tokens of a sequence that the runtime verifies in its start-up profile, where it does not take all.
     pub sampler_drafts: Option<T>,

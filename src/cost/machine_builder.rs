@@ -187,7 +187,7 @@ impl Reserve {
 }
 
 impl MachineBuilder<'_> {
-    /// What a server leaves free by its shape.
+    /// Memory that a server leaves free by its shape.
     fn by_shape(&self) -> Option<ShapeHeadroom<Datum>> {
         let (device, known) = (&self.cluster.device, self.runtime.memory.by_shape.as_ref()?);
         let capacity = device.capacity().ok()?.value;

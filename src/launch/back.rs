@@ -356,7 +356,7 @@ fn layers_of_devices(settings: &Settings, at: AroundCommand) -> Vec<u64> {
     if counts.len() > 1 { counts } else { vec![] }
 }
 
-/// What is around a command, as far as its plan depends on it.
+/// Facts around a command, as far as its plan depends on it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AroundCommand {
     /// Layers of the model.

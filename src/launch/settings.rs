@@ -323,8 +323,13 @@ fn degrees(settings: &mut Settings, problem: &Problem, pool: &PoolPlan) {
     if plan.tp > 1 {
         settings.set(Setting::TensorSplit, SettingValue::Shares(vec![1.0; plan.tp as usize]));
     }
-    if plan.devices() > 1 {
-        let mode = if plan.tp > 1 { "tensor" } else { "layer" };
+    // Without a mode the layers are spread over every card that the process sees.
+    if plan.devices() > 1 || problem.cluster.devices_per_node > 1 {
+        let mode = match (plan.devices() > 1, plan.tp > 1) {
+            (false, _) => "none",
+            (true, true) => "tensor",
+            (true, false) => "layer",
+        };
         settings.set(Setting::SplitMode, SettingValue::Word(mode.to_owned()));
     }
 }

@@ -36,21 +36,3 @@ fn sides(operator: &Operator, tp: u64, kv: u64) -> u64 {
         Split::Vocab => 0,
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::store::catalog::Catalog;
-
-    /// vLLM's shapes of Llama-3.3-70B over four ranks: 10,240 for queries and output, 8,448 for keys and for values,
-    /// 15,360 for each matrix of the feed-forward layer.
-    #[test]
-    fn both_sides_of_every_matrix_count() {
-        let (_, graph) = Catalog::default().built("Llama-3.3-70B").unwrap();
-        let layer = 2 * 10_240 + 2 * 8_448 + 3 * 15_360;
-        assert_eq!(adapter_width(&graph, 4), 80 * layer);
-        // 8 slots of rank 256 in 16 bits: 25.5 GiB.
-        let gib = (adapter_width(&graph, 4) * 8 * 256 * 2) as f64 / f64::from(1 << 30);
-        assert!((gib - 25.5).abs() < 0.1, "{gib}");
-    }
-}

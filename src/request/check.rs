@@ -124,7 +124,7 @@ pub fn check(
     })
 }
 
-/// What every check of a start reads.
+/// The inputs of every check of a start.
 pub(super) struct Start<'a> {
     pub(super) catalog: &'a Catalog,
     pub(super) known: &'a [KnownLaunch],

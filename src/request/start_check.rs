@@ -1,4 +1,4 @@
-//! What a server checks before it serves: every word of its command, and the context that the command states.
+//! Checks of a server before it serves: every word of its command, and the context that the command states.
 
 use crate::graph::model::ModelGraph;
 use crate::launch::back::{KnownLaunch, ReadLaunch, read_launch};

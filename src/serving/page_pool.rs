@@ -1,7 +1,7 @@
 //! A pool of equal pages for the caches of compressed attention: the entries of a sequence take a page per block of
 //! tokens, and its windows and the states of its compressors take whole pages too.
 //!
-//! vLLM groups layers whose caches grow alike. A page has room for the widest group, whatever group takes it, and the
+//! vLLM groups layers whose caches grow equally. A page has room for the widest group, whatever group takes it, and the
 //! groups of a sequence take pages of their own: the sum over groups of `ceil(tokens of the group / block)`.
 
 use super::instance::{Instance, StageKind};

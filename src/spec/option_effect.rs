@@ -26,7 +26,7 @@ pub struct OptionEffects {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NotModelled {
-    /// What it changes.
+    /// The parts that it changes.
     pub changes: Vec<Changes>,
     /// How, in one sentence.
     pub why: String,
@@ -34,7 +34,7 @@ pub struct NotModelled {
     pub size: Option<String>,
 }
 
-/// What an option changes.
+/// The part of a prediction that an option changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Changes {

@@ -334,7 +334,7 @@ pub enum SchedulerPolicy {
 pub struct Reserve {
     /// Fraction of the device memory that it uses.
     pub utilization: Figure<Ratio>,
-    /// What a server leaves free beyond that, by its shape; absent where the fraction is the same for all.
+    /// Memory that a server leaves free beyond that, by its shape; absent where the fraction is the same for all.
     pub by_shape: Option<ShapeReserve>,
     /// Bytes per sequence and logit for sampling; absent means only the fp32 logits.
     pub sampler: Option<Figure<Bytes>>,
@@ -385,7 +385,7 @@ pub struct ShapeReserve {
     pub per_prompt_token: Figure<Bytes>,
     /// Maximum share of a device that a server uses in any shape, as bytes that it leaves.
     pub least_free: Figure<Bytes>,
-    /// Devices with more memory than this leave so much.
+    /// Devices with more memory than this leave that.
     pub least_free_above: Figure<Bytes>,
 }
 

@@ -34,12 +34,12 @@ impl Public {
         let text = self.text("text");
         let path = folder().join("manifests").join(text);
         if text.len() < 200 && path.is_file() {
-            let beside = fs::read_dir(path.parent().unwrap()).unwrap().filter_map(|entry| {
+            let others = fs::read_dir(path.parent().unwrap()).unwrap().filter_map(|entry| {
                 let entry = entry.ok()?;
                 let name = entry.file_name().to_string_lossy().into_owned();
                 Some((name, fs::read_to_string(entry.path()).ok()?))
             });
-            return (fs::read_to_string(path).unwrap(), beside.collect());
+            return (fs::read_to_string(path).unwrap(), others.collect());
         }
         (text.replace("\\n", "\n"), NamedFiles::new())
     }
