@@ -157,7 +157,7 @@ fn absent_files_are_read_by_their_names() {
         ("/models/Qwen3.8-27B-IQ4_XS.gguf", "Qwen/Qwen3.8-27B", "gguf-iq4_xs"),
         ("Llama-3.3-70B-Instruct-Q4_K_M-00001-of-00003.gguf", "Llama-3.3-70B-Instruct", "gguf-q4_k_m"),
         ("/data/Qwen/Qwen3-32B-FP8", "Qwen/Qwen3-32B", "fp8-block"),
-        ("/root/hub/models--Qwen--Qwen3-32B/snapshots/0a1b2c", "Qwen/Qwen3-32B", "bf16"),
+        ("/hub/models--Qwen--Qwen3-32B/snapshots/0a1b2c", "Qwen/Qwen3-32B", "bf16"),
     ] {
         let model = catalog.model(written).unwrap_or_else(|fault| panic!("{written}: {fault}"));
         let base = catalog.model(base).unwrap();
