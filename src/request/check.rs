@@ -7,7 +7,7 @@ use super::RequestControl;
 use super::command::{GivenCommand, command_lines, read_text, unread};
 use super::estimate::{EstimateRequest, estimate};
 use super::priced_plan::PricedPlan;
-use super::start_check::{CheckedStart, start_check};
+use super::start_check::{CheckedStart, hardware_is_given, start_check};
 use crate::launch::back::{KnownLaunch, ReadLaunch, read_launch};
 use crate::launch::edit::with_setting;
 use crate::launch::failure::{FailureReason, FoundFailure, failure_in};
@@ -68,15 +68,7 @@ pub fn check(
     control: &RequestControl,
 ) -> Result<StartReport, Error> {
     let given = &request.scenario;
-    if given.hardware.is_none() {
-        let fix = "add --hardware, e.g. --hardware 8xh100";
-        return Err(Error::new(
-            "hardware",
-            "a command without hardware",
-            "the hardware that it runs on",
-            fix,
-        ));
-    }
+    hardware_is_given(given)?;
     let known = catalog.launches_at(given.runtime_version.as_deref())?;
     let text = GivenCommand::of(&request.command, &request.command_files).with(&request.command_variables);
     let (processes, files) = read_text(&text)?;

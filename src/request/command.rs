@@ -4,7 +4,7 @@ use super::UNCONTROLLED;
 use super::check::Start;
 use super::estimate::{EstimateRequest, estimate};
 use super::optimize::{OptimizeRequest, optimize};
-use super::start_check::{CheckedStart, start_check};
+use super::start_check::{CheckedStart, hardware_is_given, start_check};
 use crate::launch::back::{ReadLaunch, read_launch};
 use crate::launch::edit::line;
 use crate::launch::manifest::{is_manifest, processes};
@@ -67,11 +67,7 @@ pub fn of_command(
     command: &GivenCommand,
     given: &Scenario,
 ) -> Result<EstimateResult, Error> {
-    if given.hardware.is_none() {
-        let fix = "add --hardware, e.g. --hardware 8xh100";
-        let expected = "the hardware that it runs on";
-        return Err(Error::new("hardware", "a command without hardware", expected, fix));
-    }
+    hardware_is_given(given)?;
     let known = catalog.launches_at(given.runtime_version.as_deref())?;
     let (processes, named) = read_text(command)?;
     let as_given = read_launch(&known, &processes, &named)?;

@@ -37,6 +37,18 @@ const OWN_MODULE: &str = "mtp";
 /// Repairs of a command one after another: a repaired option may have a value that the next one repairs.
 const REPAIRS: usize = 4;
 
+/// Whether the hardware of a command is given, which no command states.
+///
+/// # Errors
+/// It is not.
+pub fn hardware_is_given(given: &Scenario) -> Result<(), Error> {
+    if given.hardware.is_some() {
+        return Ok(());
+    }
+    let fix = "add --hardware, e.g. --hardware 8xh100";
+    Err(Error::new("hardware", "a command without hardware", "the hardware that it runs on", fix))
+}
+
 /// Checks a launch by what its runtime checks before it loads the model.
 ///
 /// # Errors

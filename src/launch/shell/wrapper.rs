@@ -40,6 +40,25 @@ enum Kind {
     Dashes,
 }
 
+/// Options of `docker compose run` and its kin that take a value.
+const COMPOSE_VALUED: [&str; 15] = [
+    "-e",
+    "--env",
+    "--name",
+    "-u",
+    "--user",
+    "-v",
+    "--volume",
+    "-w",
+    "--workdir",
+    "--entrypoint",
+    "-p",
+    "--publish",
+    "-l",
+    "--label",
+    "--index",
+];
+
 const fn plain(names: &'static [&'static str], valued: &'static [&'static str]) -> Wrapper {
     Wrapper { names, runs: &[], valued, positional: 0, kind: Kind::Plain }
 }
@@ -343,41 +362,14 @@ const WRAPPERS: [Wrapper; 30] = [
     Wrapper {
         names: &["docker", "podman"],
         runs: &["compose run", "compose exec"],
-        valued: &[
-            "-e",
-            "--env",
-            "--name",
-            "-u",
-            "--user",
-            "-v",
-            "--volume",
-            "-w",
-            "--workdir",
-            "--entrypoint",
-            "-p",
-            "--publish",
-            "-l",
-            "--label",
-            "--index",
-        ],
+        valued: &COMPOSE_VALUED,
         positional: 1,
         kind: Kind::Plain,
     },
     Wrapper {
         names: &["docker-compose"],
         runs: &["run", "exec"],
-        valued: &[
-            "-e",
-            "--env",
-            "--name",
-            "-u",
-            "--user",
-            "-v",
-            "--volume",
-            "-w",
-            "--workdir",
-            "--entrypoint",
-        ],
+        valued: &COMPOSE_VALUED,
         positional: 1,
         kind: Kind::Plain,
     },
