@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use mantile::plan::adapters::adapter_width;
 use mantile::request::UNCONTROLLED;
 use mantile::request::check::{CheckRequest, check};
 use mantile::spec::scenario::Scenario;
@@ -90,4 +91,14 @@ fn servers_start_as_they_did() {
     println!("{agree} of {verdicts} agree, {} were not read", unread.len());
     // Many reports are of patched servers, or leave options out: `doubt` says which.
     assert!(verdicts >= 60 && agree * 2 > verdicts, "{agree} of {verdicts}");
+}
+
+/// vLLM's shapes of Llama-3.3-70B over four ranks: 10,240 for queries and output, 8,448 for keys and for values, 15,360 for
+/// each matrix of the feed-forward layer. Eight slots of rank 256 in 16 bits are 25.5 GiB.
+#[test]
+fn both_sides_of_every_adapted_matrix_are_reserved() {
+    let (_, graph) = Catalog::default().built("Llama-3.3-70B").unwrap();
+    assert_eq!(adapter_width(&graph, 4), 80 * (2 * 10_240 + 2 * 8_448 + 3 * 15_360));
+    let gib = (adapter_width(&graph, 4) * 8 * 256 * 2) as f64 / f64::from(1 << 30);
+    assert!((gib - 25.5).abs() < 0.1, "{gib}");
 }
