@@ -23,6 +23,11 @@ fn is_cut(whole: u64, parts: u64, block: u64) -> bool {
     (1..parts).any(|boundary| !(boundary * (whole / parts)).is_multiple_of(block))
 }
 
+/// The same for a matrix that checkpoints leave in their own dtype where it is narrower than a block.
+fn is_wide_and_cut(whole: u64, parts: u64, block: u64) -> bool {
+    whole >= block && is_cut(whole, parts, block)
+}
+
 /// Whether `plan` cuts a block of a matrix of the node.
 fn cuts(
     node: &OperatorNode,
@@ -32,14 +37,14 @@ fn cuts(
 ) -> bool {
     let kv = kv_heads.map_or(plan.tp, |heads| heads.min(plan.tp));
     match &node.operator {
-        Operator::Linear { input, split: Split::Row, .. } => is_cut(input.value, plan.tp, inputs),
+        Operator::Linear { input, split: Split::Row, .. } => is_wide_and_cut(input.value, plan.tp, inputs),
         Operator::Linear { output, split: Split::Column | Split::Heads, .. } => {
-            is_cut(output.value, plan.tp, outputs)
+            is_wide_and_cut(output.value, plan.tp, outputs)
         }
-        Operator::Linear { output, split: Split::KvHeads, .. } => is_cut(output.value, kv, outputs),
+        Operator::Linear { output, split: Split::KvHeads, .. } => is_wide_and_cut(output.value, kv, outputs),
         Operator::LatentAttention(dims) => {
             let head = dims.qk_nope_head_dim.value + dims.v_head_dim.value;
-            is_cut(dims.heads.value * head, plan.tp, outputs)
+            is_wide_and_cut(dims.heads.value * head, plan.tp, outputs)
         }
         Operator::Experts(dims) => {
             let whole = dims.intermediate.value;
