@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use regex_lite::Regex;
+use regex_lite::{Regex, RegexBuilder};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -129,8 +129,11 @@ static KNOWN: LazyLock<Vec<(KnownFailure, Regex)>> = LazyLock::new(|| {
     let known: Vec<KnownFailure> = serde_json::from_str(include_str!("failures.json")).unwrap_or_default();
     known
         .into_iter()
-        .filter_map(|one| Some((Regex::new(&one.pattern).ok()?, one)))
-        .map(|(a, b)| (b, a))
+        .filter_map(|one| {
+            // `$` is the end of a line of the log.
+            let pattern = RegexBuilder::new(&one.pattern).multi_line(true).build().ok()?;
+            Some((one, pattern))
+        })
         .collect()
 });
 
