@@ -14,6 +14,7 @@ pub mod files;
 mod images;
 pub mod layer_split;
 pub mod manifest;
+mod module_options;
 pub mod placed;
 mod program_check;
 pub mod read;

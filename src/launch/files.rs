@@ -168,7 +168,8 @@ pub fn files(deployed: &Deployed, case: &Case) -> Result<Vec<LaunchFile>, Error>
         if kubernetes {
             add("kubernetes.yaml", render("kubernetes/kubernetes", context! {})?);
         }
-        if deployed.launch.dynamo.is_some() && image.is_some_and(|image| image.resource == "nvidia.com/gpu") {
+        let graph = deployed.launch.dynamo.as_ref().is_some_and(|dynamo| dynamo.image.is_some());
+        if graph && image.is_some_and(|image| image.resource == "nvidia.com/gpu") {
             add("dynamo.yaml", render("kubernetes/dynamo", context! {})?);
         }
         if llm_d {

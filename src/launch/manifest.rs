@@ -6,7 +6,9 @@ mod container;
 mod keys;
 mod kserve;
 mod kubernetes;
+mod operators;
 mod options;
+mod sky;
 mod swap;
 #[cfg(test)]
 mod tests;
@@ -24,8 +26,9 @@ use crate::spec::text::yaml_place;
 /// Keys without indentation that only manifests have: of Kubernetes, of docker compose, and of values of charts.
 const FIRST_KEYS: [&str; 5] = ["apiVersion:", "kind:", "services:", "modelArtifacts:", "servingEngineSpec:"];
 
-/// Keys of which a file of options, of Ray Serve or of llama-swap has one without indentation.
-const OPTION_KEYS: [&str; 9] = [
+/// Keys of which a file of options, of Ray Serve, of llama-swap or of SkyPilot has one without indentation.
+const OPTION_KEYS: [&str; 10] = [
+    "run:",
     "model:",
     "model-path:",
     "model_path:",
@@ -129,6 +132,8 @@ impl ManifestReader {
                 "InferenceService" => self.inference_service(document),
                 "LLMInferenceService" => self.llm_inference_service(document),
                 "RayService" => self.ray_service(document),
+                "Workspace" => self.kaito_workspace(document),
+                "Model" if has("spec") => self.kubeai_model(document),
                 _ => Ok(self.kubernetes(document)),
             };
         }
@@ -140,6 +145,12 @@ impl ManifestReader {
         }
         if has("servingEngineSpec") || has("modelSpec") {
             return self.production_stack(document);
+        }
+        if has("context_servers") && has("generation_servers") {
+            return self.phases(document);
+        }
+        if document.get("run").is_some_and(Value::is_string) {
+            return Ok(self.sky_task(document));
         }
         if has("applications") || has("llm_configs") || has("model_loading_config") {
             return self.ray_serve(document, "the file");
