@@ -60,7 +60,7 @@ fn options_of(module: &str) -> Vec<&'static ModuleOptions> {
     own.into_iter().chain(like).collect()
 }
 
-/// What becomes of an option of a module.
+/// The part of a command that an option of a module is.
 enum Part {
     Role(String),
     RoleOfValue,
