@@ -94,13 +94,13 @@ pub fn processes(
 ) -> Result<(Vec<Process>, NamedFiles), Error> {
     let mut reader =
         ManifestReader { files: files.clone(), variables: variables.clone(), ..ManifestReader::default() };
-    if options::is_modelfile(text) && !is_mapping(text) {
-        reader.found.push(options::modelfile(text));
-        return Ok((reader.found, NamedFiles::new()));
-    }
     if program::is_program(text) {
         let own = reader.program(text)?;
         return Ok((reader.found, own));
+    }
+    if options::is_modelfile(text) && !is_mapping(text) {
+        reader.found.push(options::modelfile(text));
+        return Ok((reader.found, NamedFiles::new()));
     }
     let documents: Vec<Value> = serde_saphyr::from_multiple(text).map_err(|error| {
         let fix = "check its indentation, or pass the command itself";
