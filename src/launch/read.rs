@@ -438,10 +438,10 @@ impl<'a> Reader<'a> {
             return self.placed_tensors(span, option, value);
         }
         match parse(option, value) {
-            Some(value) if self.differs(option, &value) => {
+            Some(parsed) if self.differs(option, &parsed) => {
                 let before = self.read.settings.word(setting).unwrap_or_default().to_owned();
                 let why = Some(format!("keys and values have different formats: all priced as {before}"));
-                self.leave(span, &option.why, LeftoverReason::NotModelled { why });
+                self.leave(span, value, LeftoverReason::NotModelled { why });
             }
             Some(value) => {
                 if setting == Setting::KvFormat {
