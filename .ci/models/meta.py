@@ -163,7 +163,7 @@ def main():
     parser.add_argument("--time", type=int, default=TIME)
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args()
-    only = [name for name in options.only.split(",") if name]
+    only = list(dict.fromkeys(name for name in options.only.split(",") if name))
     chosen = kinds.KINDS if options.kinds == "all" else options.kinds.split(",")
     names = only or [name for name in kinds.types() if kinds.head(name) and kinds.kind(name) in chosen]
     running, parts = {}, {}
