@@ -1,11 +1,14 @@
 //! From launch commands back to a plan: the runtime, the pools with their degrees, and the settings that a price rests
 //! on.
 
+use std::cmp::Reverse;
+
 use crate::spec::degree::Degrees;
 use crate::spec::offload::OffloadPart;
 use serde_json::Value;
 
 use super::layer_split::layers_by_shares;
+use super::module_options::{RuntimeWords, of_runtime};
 use super::read::{Leftover, ReadCommand, read};
 use super::settings::{SettingValue, Settings};
 use super::settings_file::NamedFiles;
@@ -44,7 +47,10 @@ fn arguments<'a>((launch, table): &KnownLaunch, process: &'a Process) -> Option<
         return None;
     }
     let dynamo = launch.dynamo.iter().map(|dynamo| &dynamo.program);
-    let programs = [&table.program].into_iter().chain(&launch.other_programs).chain(dynamo);
+    let mut programs: Vec<&Vec<String>> =
+        [&table.program].into_iter().chain(&launch.other_programs).chain(dynamo).collect();
+    // `trtllm-serve serve` before `trtllm-serve`.
+    programs.sort_by_key(|program| Reverse(program.len()));
     let file_name = |word: &String| word.rsplit(['/', '\\']).next().unwrap_or(word).to_owned();
     let python = |word: &str| word.starts_with("python");
     for program in programs {
@@ -90,30 +96,22 @@ fn routes(launch: &Launch, words: &[String]) -> bool {
     programs.any(|program| words.starts_with(&program))
 }
 
-/// Flags of Dynamo's module in the words of the runtime.
-fn without_dynamo(launch: &Launch, process: &Process, words: &[String]) -> (Vec<String>, Option<String>) {
-    let Some(dynamo) = launch.dynamo.as_ref().filter(|dynamo| process.words.starts_with(&dynamo.program))
-    else {
-        return (words.to_vec(), None);
+/// Whether the process serves no requests itself: it is one of the further hosts of a server.
+fn follows(settings: &Settings) -> bool {
+    settings.is_on(Setting::Follower) || settings.count(Setting::HostRank).is_some_and(|rank| rank > 0)
+}
+
+/// Where only commands of further hosts are given, the first of them has the degrees of the server.
+fn first_of_followers(found: &mut Vec<(&KnownLaunch, ReadProcess)>) {
+    let Some(at) = found.iter().position(|(_, one)| one.read.settings.get(Setting::Model).is_some()) else {
+        return;
     };
-    let (mut own, mut role) = (words.to_vec(), None);
-    let named = |key: &str| dynamo.flags.get(key).filter(|flag| !flag.is_empty());
-    if let Some(at) = named("role").and_then(|flag| own.iter().position(|word| word == flag)) {
-        role = own.get(at + 1).cloned();
-        own.drain(at..(at + 2).min(own.len()));
-    }
-    if let Some(at) = named("positional").and_then(|flag| own.iter().position(|word| word == flag)) {
-        own.remove(at);
-    }
-    for (flag, words) in
-        dynamo.flags.iter().filter(|(flag, words)| flag.starts_with('-') && !words.is_empty())
-    {
-        let words: Vec<&str> = words.split(' ').collect();
-        if let Some(at) = own.windows(words.len()).position(|some| some == words) {
-            own.splice(at..at + words.len(), [flag.clone()]);
-        }
-    }
-    (own, role)
+    found.truncate(at + 1);
+    let (_, one) = &mut found[at];
+    one.read.settings.set(Setting::Follower, SettingValue::On(false));
+    one.read.settings.set(Setting::HostRank, SettingValue::Count(0));
+    let note = "the command of a further host of a server: read as that of the server";
+    one.process.notes.push(note.to_owned());
 }
 
 /// Reads processes: those that start a known runtime. `files` are those that their commands name.
@@ -127,20 +125,22 @@ pub fn read_launch<'a>(
         let fits = |one: &&KnownLaunch| arguments(one, process).is_some();
         let Some(one) = known.iter().find(fits) else { continue };
         let given = arguments(one, process).unwrap_or_default();
-        let (words, role) = without_dynamo(&one.0, process, given);
+        let RuntimeWords { words, role, file_overrides } = of_runtime(&one.0, &process.words, given);
         let arguments = (words.len() == given.len()).then(|| process.words.len() - given.len());
-        let mut read = read((&one.0, &one.1), &process.environment, &words, files);
-        if let Some(role) = role.filter(|role| role != "agg") {
+        let overriding = file_overrides.then(|| Launch { file_overrides, ..one.0.clone() });
+        let launch = overriding.as_ref().unwrap_or(&one.0);
+        let mut read = read((launch, &one.1), &process.environment, &words, files);
+        if let Some(role) = role {
             read.settings.set(Setting::Role, SettingValue::Word(role));
         }
         found.push((one, ReadProcess { process: process.clone(), arguments, read }));
     }
-    let serves = |(_, one): &(&KnownLaunch, ReadProcess)| {
-        let settings = &one.read.settings;
-        let follows = settings.is_on(Setting::Follower)
-            || settings.count(Setting::HostRank).is_some_and(|rank| rank > 0);
-        settings.get(Setting::Model).is_some() && !follows
-    };
+    let has_model = |one: &(&KnownLaunch, ReadProcess)| one.1.read.settings.get(Setting::Model).is_some();
+    let leads = |one: &(&KnownLaunch, ReadProcess)| !follows(&one.1.read.settings);
+    if !found.iter().any(|one| has_model(one) && leads(one)) {
+        first_of_followers(&mut found);
+    }
+    let serves = |one: &(&KnownLaunch, ReadProcess)| has_model(one) && leads(one);
     let programs = || {
         let names: Vec<String> =
             known.iter().map(|(_, table)| format!("`{} …`", table.program.join(" "))).collect();
@@ -419,7 +419,13 @@ fn host_part(settings: &Settings, at: AroundCommand) -> Option<HostPart> {
         return Some(part(HostedTensors::Experts, experts));
     }
     if let Some(listed) = settings.word(Setting::HostExpertLayers) {
-        return Some(part(HostedTensors::Experts, (listed.split('|').count() as u64).div_ceil(stages)));
+        // A pattern may list layers beyond those of the model.
+        let of_model = |layer: &&str| {
+            let layer: Option<u64> = layer.parse().ok();
+            at.layers.zip(layer).is_none_or(|(layers, layer)| layer < layers)
+        };
+        let count = listed.split('|').filter(of_model).count() as u64;
+        return (count > 0).then(|| part(HostedTensors::Experts, count.div_ceil(stages)));
     }
     if settings.is_on(Setting::HostExperts) {
         return Some(part(HostedTensors::Experts, at.layers?.div_ceil(stages)));

@@ -118,7 +118,7 @@ pub fn files(deployed: &Deployed, case: &Case) -> Result<Vec<LaunchFile>, Error>
         settings_folder => SETTINGS_FOLDER,
         requests => long.max(FEWEST_REQUESTS),
         warmups => case.concurrency.min(MOST_WARMUPS),
-        dynamo => deployed.launch.dynamo.as_ref().map(|dynamo| context! {
+        dynamo => deployed.launch.dynamo.as_ref().filter(|dynamo| dynamo.image.is_some()).map(|dynamo| context! {
             framework => &dynamo.framework, image => &dynamo.image,
         }),
         dynamo_workers => Serde(dynamo_workers(deployed, &workers)),
@@ -168,7 +168,8 @@ pub fn files(deployed: &Deployed, case: &Case) -> Result<Vec<LaunchFile>, Error>
         if kubernetes {
             add("kubernetes.yaml", render("kubernetes/kubernetes", context! {})?);
         }
-        if deployed.launch.dynamo.is_some() && image.is_some_and(|image| image.resource == "nvidia.com/gpu") {
+        let graph = deployed.launch.dynamo.as_ref().is_some_and(|dynamo| dynamo.image.is_some());
+        if graph && image.is_some_and(|image| image.resource == "nvidia.com/gpu") {
             add("dynamo.yaml", render("kubernetes/dynamo", context! {})?);
         }
         if llm_d {

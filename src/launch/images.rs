@@ -34,7 +34,14 @@ const OTHER_PROGRAMS: [&str; 12] =
 /// The command of a container from the words after its image: with the program of the image, where they are no command
 /// themselves, and a remark where that program is only likely.
 pub(super) fn with_entry_point(image: Option<&str>, words: Vec<String>) -> (Vec<String>, Option<String>) {
-    let Some(first) = words.first() else { return (words, None) };
+    let Some(first) = words.first() else {
+        // The variables of its environment may be all that it needs.
+        let own = image.and_then(entry_point).filter(|entry| entry.own);
+        return (
+            own.map(|entry| entry.words.iter().map(|word| (*word).to_owned()).collect()).unwrap_or_default(),
+            None,
+        );
+    };
     let program = file_name(first);
     let runs = starts_server(&words)
         || OTHER_PROGRAMS.contains(&program)
@@ -47,12 +54,15 @@ pub(super) fn with_entry_point(image: Option<&str>, words: Vec<String>) -> (Vec<
         return (words, None);
     }
     let Some(image) = image else { return (words, None) };
-    let repository = repository(image).to_lowercase();
-    let entry = ENTRY_POINTS.iter().find(|entry| repository.contains(entry.repository));
-    let Some(entry) = entry else { return (words, None) };
+    let Some(entry) = entry_point(image) else { return (words, None) };
     let program: Vec<String> = entry.words.iter().map(|word| (*word).to_owned()).collect();
     let note = (!entry.own).then(|| format!("the image {image} is taken to start `{}`", program.join(" ")));
     (program.into_iter().chain(words).collect(), note)
+}
+
+fn entry_point(image: &str) -> Option<&'static EntryPoint> {
+    let repository = repository(image).to_lowercase();
+    ENTRY_POINTS.iter().find(|entry| repository.contains(entry.repository))
 }
 
 /// The name of an image without its tag and digest.

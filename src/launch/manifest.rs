@@ -6,7 +6,10 @@ mod container;
 mod keys;
 mod kserve;
 mod kubernetes;
+mod operators;
 mod options;
+mod program;
+mod sky;
 mod swap;
 #[cfg(test)]
 mod tests;
@@ -24,8 +27,9 @@ use crate::spec::text::yaml_place;
 /// Keys without indentation that only manifests have: of Kubernetes, of docker compose, and of values of charts.
 const FIRST_KEYS: [&str; 5] = ["apiVersion:", "kind:", "services:", "modelArtifacts:", "servingEngineSpec:"];
 
-/// Keys of which a file of options, of Ray Serve or of llama-swap has one without indentation.
-const OPTION_KEYS: [&str; 9] = [
+/// Keys of which a file of options, of Ray Serve, of llama-swap or of SkyPilot has one without indentation.
+const OPTION_KEYS: [&str; 10] = [
+    "run:",
     "model:",
     "model-path:",
     "model_path:",
@@ -37,12 +41,16 @@ const OPTION_KEYS: [&str; 9] = [
     "modelSpec:",
 ];
 
-/// Whether the text is a manifest and not a command.
+/// Whether the text is a manifest, or a program that starts an engine, and not a command.
 pub fn is_manifest(text: &str) -> bool {
     let starts = |line: &str| FIRST_KEYS.iter().any(|key| line.starts_with(key));
     let object =
         text.trim_start().strip_prefix('{').is_some_and(|rest| rest.trim_start().starts_with(['"', '}']));
-    text.lines().any(starts) || object || is_mapping(text) || options::is_modelfile(text)
+    text.lines().any(starts)
+        || object
+        || is_mapping(text)
+        || options::is_modelfile(text)
+        || program::is_program(text)
 }
 
 /// Whether every line without indentation is a key of YAML, and one is a key of a server.
@@ -86,6 +94,10 @@ pub fn processes(
 ) -> Result<(Vec<Process>, NamedFiles), Error> {
     let mut reader =
         ManifestReader { files: files.clone(), variables: variables.clone(), ..ManifestReader::default() };
+    if program::is_program(text) {
+        let own = reader.program(text)?;
+        return Ok((reader.found, own));
+    }
     if options::is_modelfile(text) && !is_mapping(text) {
         reader.found.push(options::modelfile(text));
         return Ok((reader.found, NamedFiles::new()));
@@ -129,6 +141,8 @@ impl ManifestReader {
                 "InferenceService" => self.inference_service(document),
                 "LLMInferenceService" => self.llm_inference_service(document),
                 "RayService" => self.ray_service(document),
+                "Workspace" => self.kaito_workspace(document),
+                "Model" if has("spec") => self.kubeai_model(document),
                 _ => Ok(self.kubernetes(document)),
             };
         }
@@ -140,6 +154,12 @@ impl ManifestReader {
         }
         if has("servingEngineSpec") || has("modelSpec") {
             return self.production_stack(document);
+        }
+        if has("context_servers") && has("generation_servers") {
+            return self.phases(document);
+        }
+        if document.get("run").is_some_and(Value::is_string) {
+            return Ok(self.sky_task(document));
         }
         if has("applications") || has("llm_configs") || has("model_loading_config") {
             return self.ray_serve(document, "the file");

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::layer_split::{PlacedExperts, placed_experts};
 use super::scope::to_schedulers;
 use super::settings::{SettingValue, Settings, Variable};
 use super::settings_file::{NamedFiles, entries, file_name};
@@ -107,7 +108,7 @@ pub fn read(
     words: &[String],
     files: &NamedFiles,
 ) -> ReadCommand {
-    let mut reader = Reader { launch, table, read: ReadCommand::default() };
+    let mut reader = Reader { launch, table, read: ReadCommand::default(), kv_place: None };
     for (name, value) in environment {
         reader.variable(name, value);
     }
@@ -124,6 +125,8 @@ struct Reader<'a> {
     launch: &'a Launch,
     table: &'a OptionTable,
     read: ReadCommand,
+    /// The option that set the format of the KV cache.
+    kv_place: Option<&'a OptionPlace>,
 }
 
 impl<'a> Reader<'a> {
@@ -278,6 +281,12 @@ impl<'a> Reader<'a> {
         words: &[String],
     ) -> usize {
         let word = &words[at];
+        if row.removed {
+            let following = if inline.is_some() { 0 } else { following(row, &words[at + 1..]) };
+            let span = WordSpan { at, words: 1 + following };
+            self.leave(span, word, LeftoverReason::Removed { since: self.table.version.clone() });
+            return span.words;
+        }
         if row.value.kind == OptionKind::Switch {
             match inline {
                 None => self.switch(WordSpan { at, words: 1 }, row, off),
@@ -306,14 +315,20 @@ impl<'a> Reader<'a> {
     fn valued(&mut self, span: WordSpan, word: &str, row: &OptionRow, value: &str) {
         let carried: Vec<&LaunchOption> = self.carried(row).collect();
         let variables = unset(value);
-        if let Some(option) = carried.first().filter(|_| !variables.is_empty()) {
+        let names_model = |option: &LaunchOption| option.setting == Setting::Model && value.contains('/');
+        if let Some(option) = carried.first().filter(|one| !variables.is_empty() && !names_model(one)) {
             return self.unset(span, word, option.setting, variables);
         }
         let expected = row.value.fault(value).filter(|_| variables.is_empty());
         match (expected, &carried[..]) {
             (Some(expected), _) => self.leave(span, word, LeftoverReason::BadValue { expected }),
+            (None, options)
+                if row.value.kind == OptionKind::Json
+                    && !(options.is_empty() && row.value.keys.is_empty()) =>
+            {
+                self.object(span, row, value, options);
+            }
             (None, []) => self.without_setting(span, word, &row.flags[0]),
-            (None, _) if row.value.kind == OptionKind::Json => self.object(span, row, value, &carried),
             (None, options) => {
                 // Of options with one flag, the first whose form the value has.
                 let fits = |one: &&&LaunchOption| parse(one, value).is_some();
@@ -356,6 +371,10 @@ impl<'a> Reader<'a> {
             |one: &&&LaunchOption| matches!(&one.place, OptionPlace::Json { key: known, .. } if known == key);
         match carried.iter().find(is) {
             Some(option) => self.take(span, option, &text_of(value)),
+            None if inner_fault(row, key, value).is_some() => {
+                let nearest = inner_fault(row, key, value).flatten();
+                self.leave(span, key, LeftoverReason::Unknown { nearest });
+            }
             None if row.value.keys.is_empty() || row.value.keys.iter().any(|known| known == key) => {
                 // Of an option that a setting carries, the other keys only say more of it.
                 match carried.is_empty() {
@@ -402,14 +421,34 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn take(&mut self, span: WordSpan, option: &LaunchOption, value: &str) {
-        let variables = unset(value);
+    fn take(&mut self, span: WordSpan, option: &'a LaunchOption, value: &str) {
         let setting = option.setting;
+        // A file in a folder of the user's own has the model's name.
+        let value = match setting {
+            Setting::Model if unset(file_name(value)).is_empty() && !unset(value).is_empty() => {
+                file_name(value)
+            }
+            _ => value,
+        };
+        let variables = unset(value);
         if !variables.is_empty() {
             return self.unset(span, value, setting, variables);
         }
+        if setting == Setting::HostExpertLayers && parse(option, value).is_none() {
+            return self.placed_tensors(span, option, value);
+        }
         match parse(option, value) {
-            Some(value) => self.set(span, setting, value),
+            Some(parsed) if self.differs(option, &parsed) => {
+                let before = self.read.settings.word(setting).unwrap_or_default().to_owned();
+                let why = Some(format!("keys and values have different formats: all priced as {before}"));
+                self.leave(span, value, LeftoverReason::NotModelled { why });
+            }
+            Some(value) => {
+                if setting == Setting::KvFormat {
+                    self.kv_place = Some(&option.place);
+                }
+                self.set(span, setting, value);
+            }
             None => {
                 if !setting.is_priced() || setting.is_draft() {
                     let why = Some(format!("{value} is not priced"));
@@ -424,6 +463,34 @@ impl<'a> Reader<'a> {
                 self.leave(span, value, LeftoverReason::NotUnderstood { setting, expected });
             }
         }
+    }
+
+    /// Reads patterns of tensors that are placed elsewhere.
+    fn placed_tensors(&mut self, span: WordSpan, option: &LaunchOption, value: &str) {
+        match placed_experts(value) {
+            Some(PlacedExperts::All) => self.set(span, Setting::HostExperts, SettingValue::On(true)),
+            Some(PlacedExperts::Layers(layers)) => {
+                let listed: Vec<String> = layers.iter().map(u64::to_string).collect();
+                self.set(span, option.setting, SettingValue::Word(listed.join("|")));
+            }
+            Some(PlacedExperts::Others) => {
+                let why =
+                    Some("tensors other than experts change their place, which is not priced".to_owned());
+                self.leave(span, value, LeftoverReason::NotModelled { why });
+            }
+            None => {
+                let expected = "patterns that place the experts of whole layers in host memory".to_owned();
+                self.leave(span, value, LeftoverReason::NotUnderstood { setting: option.setting, expected });
+            }
+        }
+    }
+
+    /// Whether the cache already has another format by another option: a runtime may have one for keys and one for values.
+    fn differs(&self, option: &LaunchOption, value: &SettingValue) -> bool {
+        let other = self.kv_place.is_some_and(|place| *place != option.place);
+        option.setting == Setting::KvFormat
+            && other
+            && self.read.settings.get(Setting::KvFormat) != Some(value)
     }
 
     /// Leaves a value with variables that nothing sets, where the price rests on it.
@@ -481,6 +548,16 @@ fn unset(value: &str) -> Vec<String> {
         if name.is_empty() { "a value of the shell".to_owned() } else { name }
     };
     value.split('$').skip(1).filter(|part| !part.is_empty()).map(named).collect()
+}
+
+/// Whether an inner object has a key that the runtime refuses, with the nearest that it knows: the table has the keys of
+/// inner objects with dots.
+fn inner_fault(row: &OptionRow, key: &str, value: &Value) -> Option<Option<String>> {
+    let inside = format!("{key}.");
+    let known: Vec<&str> = row.value.keys.iter().filter_map(|known| known.strip_prefix(&inside)).collect();
+    let object = value.as_object().filter(|_| !known.is_empty())?;
+    let unknown = object.keys().find(|key| !known.contains(&key.as_str()))?;
+    Some(near(unknown, known.iter().copied()).first().map(|nearest| format!("{inside}{nearest}")))
 }
 
 /// A value below a dotted path.

@@ -94,9 +94,10 @@ const SERVERS: [(&str, Option<&str>); 12] = [
 ];
 
 /// Beginnings of the names of modules that serve a model.
-const SERVER_MODULES: [&str; 7] = [
+const SERVER_MODULES: [&str; 8] = [
     "vllm.entrypoints",
     "sglang.launch_server",
+    "sglang_router.launch_server",
     "dynamo.vllm",
     "dynamo.sglang",
     "dynamo.trtllm",

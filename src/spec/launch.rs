@@ -56,7 +56,7 @@ pub struct Launch {
     pub router: Option<Router>,
     /// Router in front of prefill and decode workers.
     pub disaggregated_router: Option<Router>,
-    /// Module with which Dynamo starts the runtime, and the flags that it takes itself.
+    /// Module with which Dynamo starts the runtime, and its words for the runtime's flags.
     pub dynamo: Option<DynamoWorker>,
     /// Whether a settings file takes precedence over the command's own options.
     #[serde(default)]
@@ -196,8 +196,8 @@ pub struct Router {
 pub struct DynamoWorker {
     /// Its framework's name in a graph.
     pub framework: String,
-    /// Container image.
-    pub image: String,
+    /// Container image; absent where no graph is written.
+    pub image: Option<String>,
     /// Words of its command.
     pub program: Vec<String>,
     /// Flags that take the place of the runtime's, by the runtime's flag; an empty one drops it.

@@ -33,6 +33,34 @@ impl ManifestReader {
         Ok(self.container(container, &Scope { place: format!("options of {model}"), ..Scope::default() }))
     }
 
+    /// The file of `trtllm-serve disaggregated` that has the options of its workers.
+    pub(super) fn phases(&mut self, document: &Value) -> Result<NamedFiles, Error> {
+        let Some(model) = document.get("model").and_then(Value::as_str) else {
+            let fix = "pass the commands of the workers, or add model";
+            return Err(fault("model", "no model", "the model of the workers", fix));
+        };
+        let mut files = NamedFiles::new();
+        for (key, role) in [("context_servers", "prefill"), ("generation_servers", "decode")] {
+            let Some(Value::Object(servers)) = document.get(key) else { continue };
+            let own = servers
+                .iter()
+                .filter(|(key, _)| !["num_instances", "urls", "router"].contains(&key.as_str()));
+            let options: serde_json::Map<String, Value> =
+                own.map(|(key, value)| (key.clone(), value.clone())).collect();
+            let file = format!("{key}.yaml");
+            files.insert(file.clone(), Value::Object(options).to_string());
+            let container = Container {
+                program: ["trtllm-serve", model, "--config", &file].map(str::to_owned).to_vec(),
+                ..Container::default()
+            };
+            let replicas = whole(servers.get("num_instances"));
+            let scope =
+                Scope { place: key.to_owned(), replicas, role: Some(role.to_owned()), ..Scope::default() };
+            files.extend(self.container(container, &scope));
+        }
+        Ok(files)
+    }
+
     /// A RayService, whose configuration of Serve is a text.
     pub(super) fn ray_service(&mut self, document: &Value) -> Result<NamedFiles, Error> {
         let text = document.pointer("/spec/serveConfigV2").and_then(Value::as_str);
@@ -57,6 +85,9 @@ impl ManifestReader {
             match one.get("llm_configs") {
                 Some(Value::Array(all)) => configs.extend(all.iter().map(|config| (None, config))),
                 _ if one.get("model_loading_config").is_some() => configs.push((None, one)),
+                _ if one.get("llm_config").is_some() => {
+                    configs.extend(one.get("llm_config").map(|one| (None, one)))
+                }
                 _ => {}
             }
             for (key, role) in [("prefill_config", "prefill"), ("decode_config", "decode")] {

@@ -277,9 +277,10 @@ impl Shell<'_> {
             (_, Some((text, true))) => Some(text.clone()),
             (_, Some((text, false))) => Some(self.document_of(text).shown()),
             ("echo", None) => {
-                let plain =
-                    shown.iter().skip_while(|word| ["-e", "-n", "-en", "-ne"].contains(&word.as_str()));
-                Some(plain.cloned().collect::<Vec<_>>().join(" ") + "\n")
+                let is_option = |word: &&String| ["-e", "-n", "-en", "-ne"].contains(&word.as_str());
+                let escapes = shown.iter().take_while(is_option).any(|word| word.contains('e'));
+                let text = shown.iter().skip_while(is_option).cloned().collect::<Vec<_>>().join(" ") + "\n";
+                Some(if escapes { text.replace("\\n", "\n").replace("\\t", "\t") } else { text })
             }
             ("printf", None) => match &shown[..] {
                 [format] => Some(format.replace("\\n", "\n")),

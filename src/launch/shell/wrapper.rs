@@ -3,7 +3,7 @@
 use crate::launch::images::with_entry_point;
 use crate::launch::settings_file::file_name;
 
-use super::assignment;
+use super::{assignment, starts_server};
 
 /// A command without what starts it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -38,6 +38,8 @@ enum Kind {
     Image,
     /// The command is what follows `--`.
     Dashes,
+    /// The words are joined, and a shell reads them.
+    Shell,
 }
 
 /// Options of `docker compose run` and its kin that take a value.
@@ -263,7 +265,7 @@ const SLURM_OPTIONS: &[&str] = &[
     "--wait",
 ];
 
-const WRAPPERS: [Wrapper; 30] = [
+const WRAPPERS: [Wrapper; 31] = [
     plain(
         &["exec", "nohup", "builtin", "setsid", "unbuffer", "trtllm-llmapi-launch", "tini", "dumb-init"],
         &[],
@@ -403,6 +405,13 @@ const WRAPPERS: [Wrapper; 30] = [
     plain(&["catchsegv", "xargs"], &["-I", "-n", "-P"]),
     plain(&["proxychains", "proxychains4"], &["-f"]),
     plain(&["strace", "ltrace"], &["-o", "-e", "-p", "-s"]),
+    Wrapper { names: &["ssh"], runs: &[], valued: &SSH_VALUED, positional: 1, kind: Kind::Shell },
+];
+
+/// Options of `ssh` with a value.
+const SSH_VALUED: [&str; 20] = [
+    "-B", "-b", "-c", "-D", "-E", "-e", "-F", "-I", "-i", "-J", "-L", "-l", "-m", "-O", "-o", "-p", "-Q",
+    "-R", "-S", "-W",
 ];
 
 /// Options whose value is a variable of the command.
@@ -429,11 +438,33 @@ pub(super) fn started(words: Vec<String>, exported: &dyn Fn(&str) -> Option<Stri
         }
     }
     interpreter(&mut one.words);
-    // A build of its own, e.g. `llama-server-cuda` or `llama-server.exe`.
-    if let Some(first) = one.words.first_mut().filter(|first| file_name(first).starts_with("llama-server")) {
+    own_launcher(&mut one);
+    own_build(&mut one.words);
+    one
+}
+
+/// Words after which a script of the user's own runs a command.
+const RUNS: [&str; 3] = ["exec", "run", "--"];
+
+/// A script that is not known, and runs a server in its last words.
+fn own_launcher(one: &mut Started) {
+    let at = one.words.iter().position(|word| RUNS.contains(&word.as_str()));
+    let Some(at) = at.filter(|at| *at > 0 && starts_server(&one.words[at + 1..])) else { return };
+    let launcher: Vec<String> = one.words.drain(..=at).collect();
+    one.notes.push(format!("`{}` is taken to run the words after it", launcher.join(" ")));
+}
+
+/// A build of llama.cpp under a name of its own, e.g. `llama-server-cuda`, `/opt/llama-server/b7100`, or `server` as in
+/// versions before June 2024.
+fn own_build(words: &mut [String]) {
+    let is_file = |word: &String| word.ends_with(".gguf");
+    let old = |first: &str| ["server", "server.exe"].contains(&file_name(first));
+    let gguf = words.iter().any(is_file);
+    if let Some(first) =
+        words.first_mut().filter(|first| first.contains("llama-server") || gguf && old(first))
+    {
         *first = "llama-server".to_owned();
     }
-    one
 }
 
 /// Removes one wrapper.
@@ -484,7 +515,9 @@ fn unwrap(one: &mut Started, exported: &dyn Fn(&str) -> Option<String>) -> bool 
     let image = (wrapper.kind == Kind::Image).then(|| words.get(at).cloned()).flatten();
     at += wrapper.positional + usize::from(image.is_some());
     one.words = words.get(at..).unwrap_or_default().to_vec();
-    if let Some(image) = image {
+    if wrapper.kind == Kind::Shell && !one.words.is_empty() {
+        one.words = vec!["sh".to_owned(), "-c".to_owned(), one.words.join(" ")];
+    } else if let Some(image) = image {
         enter(one, &image, entry);
     } else if let Some(entry) = entry {
         one.words.insert(0, entry);
