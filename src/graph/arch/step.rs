@@ -45,7 +45,7 @@ pub fn build_text(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     )?
     .unwrap_or_else(|| vec![false; depth + modules as usize]);
     let sparse = sparse(keys, depth, modules)?;
-    let attention = Heads::read(keys, hidden, whole.layers)?;
+    let attention = StepHeads::read(keys, hidden, whole.layers)?;
     let bias = keys.flag("mlp_bias", false)?;
     let width = keys.count(keys.spelling(&["share_expert_dim", "share_expert_dims"])?)?;
     let network = FeedForward { bias, ..FeedForward::gated(hidden, width) };
@@ -115,15 +115,15 @@ fn sparse(keys: &Keys<'_>, depth: usize, modules: u64) -> Result<Vec<bool>, Erro
 }
 
 /// The heads of full and of sliding layers.
-struct Heads {
+struct StepHeads {
     full: Attention,
     heads: Count,
     window: Option<Count>,
     near: Attention,
 }
 
-impl Heads {
-    fn read(keys: &Keys<'_>, hidden: Count, layers: Count) -> Result<Heads, Error> {
+impl StepHeads {
+    fn read(keys: &Keys<'_>, hidden: Count, layers: Count) -> Result<StepHeads, Error> {
         let heads = keys.count("num_attention_heads")?;
         let kv_heads = keys.count(keys.spelling(&["num_key_value_heads", "num_attention_groups"])?)?;
         let attention = Attention::of(hidden, heads, kv_heads, Some(keys.count_or("head_dim", 128)?))?;
@@ -135,7 +135,7 @@ impl Heads {
         let full = attention.clone().rotated(keys, RopeClass::WHOLE)?;
         let near = attention.rotated(keys, RopeClass::SLIDING)?;
         let window = keys.count_or_none("sliding_window")?;
-        Ok(Heads { full, near, heads: sliding_heads(keys, heads, layers)?, window })
+        Ok(StepHeads { full, near, heads: sliding_heads(keys, heads, layers)?, window })
     }
 
     fn of(&self, slides: bool) -> Result<Attention, Error> {
