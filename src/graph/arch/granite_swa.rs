@@ -17,7 +17,7 @@ use crate::graph::part::window::{interleaved_windows, uniform_window};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
-use crate::spec::model::value::base_of_angles;
+use crate::spec::model::value::{base_of_angles, says_nothing};
 
 /// `granite_swa`.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
@@ -56,7 +56,7 @@ fn rotations(keys: &Keys<'_>, layers: Count, rope: Option<Rope>) -> Result<Vec<O
     };
     complete(key, bases.len(), layers, COPY)?;
     let one = |(at, base): (usize, &Value)| {
-        if base.as_f64() == Some(0.0) {
+        if base.is_number() && says_nothing(base) {
             return Ok(None);
         }
         let theta = Count::config(key, base_of_angles(&format!("{key}[{at}]"), base)?);

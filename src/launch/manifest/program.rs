@@ -55,7 +55,7 @@ fn engine_call(text: &str) -> Option<(EngineCall, &'static str, &str)> {
             line.split([' ', '.', ',']).any(|word| word == *module)
                 && (line.starts_with("import ") || line.contains(class))
         };
-        let imported = imports.iter().any(|line| imported(line));
+        let imported = imports.iter().any(imported);
         let call = format!("{class}(");
         let at = text.match_indices(&call).map(|(at, _)| at).find(|at| {
             let before = text[..*at].chars().next_back();

@@ -41,7 +41,7 @@ pub fn tower(keys: &Keys<'_>, text: Count, bias: bool) -> Result<Tower, Error> {
     let stream = patches.assemble(&mut block, hidden);
     norm(&mut block, stream, "pre_norm", "pre_layernorm", hidden, true);
     let stem = once(block, "patches", prefix, positions);
-    let encoder = Encoder::biased(hidden, heads, inner(keys, hidden), &NAMES);
+    let encoder = Encoder::biased(hidden, heads, inner(keys, hidden)?, &NAMES);
     let extra = ["lambda_1", "lambda_2"].map(|name| weight(name, vec![hidden.value], TensorRole::Norm));
     let layers = encoder.layers(&format!("{prefix}.layers"), depth, positions, &extra)?;
     let mut parts = vec![stem, layers];
@@ -69,9 +69,9 @@ pub fn tower(keys: &Keys<'_>, text: Count, bias: bool) -> Result<Tower, Error> {
 }
 
 /// Width of the networks, rounded down as in the class.
-fn inner(keys: &Keys<'_>, hidden: Count) -> Count {
-    let ratio = keys.value("mlp_ratio").and_then(serde_json::Value::as_f64).unwrap_or(8960.0 / 1536.0);
-    let ratio = ratio.clamp(1.0 / 1024.0, 1024.0);
-    let inner = ((hidden.value as f64 * ratio) as u64).max(1);
-    Count::derived("intermediate_size", inner, "hidden_size × mlp_ratio, rounded down")
+fn inner(keys: &Keys<'_>, hidden: Count) -> Result<Count, Error> {
+    // Without the key the class has 8960 / 1536.
+    let usual = || hidden.value.saturating_mul(8960) / 1536;
+    let inner = keys.scaled("mlp_ratio", hidden.value)?.unwrap_or_else(usual).max(1);
+    Ok(Count::derived("intermediate_size", inner, "hidden_size × mlp_ratio, rounded down"))
 }
