@@ -19,7 +19,7 @@ pub mod placed;
 mod program_check;
 pub mod read;
 pub mod router;
-mod scope;
+pub mod scope;
 pub mod settings;
 pub mod settings_file;
 pub mod shell;

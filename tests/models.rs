@@ -33,6 +33,8 @@ mod totals;
 mod trap_list;
 #[path = "models/traps.rs"]
 mod traps;
+#[path = "models/types.rs"]
+mod types;
 
 type Shapes = BTreeMap<String, Vec<u64>>;
 

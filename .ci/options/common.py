@@ -106,12 +106,23 @@ def plain(value):
     return UNKNOWN
 
 
+def declared_keys(kind):
+    for field in dataclasses.fields(kind):
+        if not field.init:
+            continue
+        yield field.name
+        inner = field.default_factory
+        if isinstance(inner, type) and dataclasses.is_dataclass(inner):
+            yield from (f"{field.name}.{key}" for key in declared_keys(inner))
+
+
 def keys_of(convert):
-    """The keys of the JSON object that a `type=` callable takes, where a dataclass declares them."""
+    """The keys of the JSON object that a `type=` callable takes, where a dataclass declares them; those of inner
+    dataclasses with a dot."""
     while convert is not None:
         for value in getattr(convert, "__defaults__", None) or ():
             if dataclasses.is_dataclass(value):
-                return sorted(field.name for field in dataclasses.fields(value) if field.init)
+                return sorted(declared_keys(value))
         cells = dict(zip(getattr(getattr(convert, "__code__", None), "co_freevars", ()),
                          getattr(convert, "__closure__", None) or ()))
         convert = cells["return_type"].cell_contents if "return_type" in cells else None

@@ -3,6 +3,7 @@
 //! Adding an architecture: a file in `arch/` and its line in `ARCHITECTURES`.
 
 pub mod afmoe;
+pub mod bailing_hybrid;
 pub mod bloom;
 pub mod class_keys;
 pub mod cohere;
@@ -16,9 +17,12 @@ pub mod gemma4;
 pub mod glm;
 pub mod gpt;
 pub mod gpt_oss;
+pub mod granite_swa;
 pub mod internvl;
 pub mod jamba;
 pub mod kimi_linear;
+pub mod kolibri;
+pub mod laguna;
 pub mod lfm2;
 pub mod llama;
 pub mod llama4;
@@ -38,6 +42,8 @@ pub mod nemotron;
 pub mod nemotron_h;
 pub mod nemotron_nas;
 pub mod olmo;
+pub mod olmo_hybrid;
+pub mod omni;
 pub mod openelm;
 pub mod opt;
 pub mod phi;
@@ -47,6 +53,7 @@ pub mod qwen_moe;
 pub mod qwen_next;
 pub mod recurrent_gemma;
 pub mod starcoder2;
+pub mod step;
 pub mod switches;
 pub mod vision;
 pub mod vision_language;
@@ -75,19 +82,31 @@ pub struct Architecture {
 pub static ARCHITECTURES: &[Architecture] = &[
     of("afmoe", "AfmoeForCausalLM", afmoe::build),
     of("apertus", "ApertusForCausalLM", nemotron::build_apertus),
+    of("apertus1p5_text", "Apertus1p5TextForCausalLM", nemotron::build_apertus1p5),
     of("arcee", "ArceeForCausalLM", nemotron::build_arcee),
+    of("aria_text", "AriaTextForCausalLM", moe_variants::build_aria),
+    of("axk1", "AXK1ForCausalLM", deepseek::build_axk1),
     of("aya_vision", "AyaVisionForConditionalGeneration", llava::build_aya_vision),
     with_aliases(
         of("baichuan", "BaichuanForCausalLM", llama_variants::build_baichuan),
         &["BaiChuanForCausalLM"],
     ),
+    of("bailing_hybrid", "BailingHybridForCausalLM", bailing_hybrid::build),
     of("bamba", "BambaForCausalLM", mamba_hybrid::build_bamba),
+    of("beam", "BeamForCausalLM", afmoe::build_beam),
+    of("biogpt", "BioGptForCausalLM", opt::build_biogpt),
+    of("bitnet", "BitNetForCausalLM", llama::build_bitnet),
     with_aliases(of("bloom", "BloomForCausalLM", bloom::build), &["BloomModel"]),
     with_aliases(of("chatglm", "ChatGLMModel", glm::build_chatglm), &["ChatGLMForConditionalGeneration"]),
     of("codegen", "CodeGenForCausalLM", gpt::build_codegen),
     of("cohere", "CohereForCausalLM", cohere::build),
     of("cohere2", "Cohere2ForCausalLM", cohere::build_cohere2),
+    of("cohere2_moe", "Cohere2MoeForCausalLM", cohere::build_cohere2_moe),
     of("cohere2_vision", "Cohere2VisionForConditionalGeneration", llava::build_cohere2_vision),
+    of("cohere_compass", "CohereCompassForConditionalGeneration", vision_language::build_compass),
+    of("cohere_compass_text", "CohereCompassForCausalLM", cohere::build_compass),
+    of("cosmos3_edge", "Cosmos3EdgeForConditionalGeneration", vision_language::build_edge),
+    of("cosmos3_omni", "Cosmos3OmniForConditionalGeneration", vision_language::build_qwen3_vl),
     of("cwm", "CwmForCausalLM", llama::build_cwm),
     with_aliases(of("dbrx", "DbrxForCausalLM", moe_variants::build_dbrx), &["DBRXForCausalLM"]),
     of("deepseek", "DeepseekForCausalLM", deepseek::build_v1),
@@ -95,19 +114,23 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("deepseek_v3", "DeepseekV3ForCausalLM", deepseek::build_v3),
     of("deepseek_v32", "DeepseekV32ForCausalLM", deepseek_sparse::build_v32),
     of("deepseek_v4", "DeepseekV4ForCausalLM", deepseek_v4::build),
+    of("deepseek_vl", "DeepseekVLForConditionalGeneration", llava::build_deepseek),
     of("dots1", "Dots1ForCausalLM", deepseek::build_dots1),
     with_aliases(
         of("ernie4_5", "Ernie4_5ForCausalLM", llama_variants::build_ernie),
         &["Ernie4_5_ForCausalLM"],
     ),
     of("ernie4_5_moe", "Ernie4_5_MoeForCausalLM", moe_variants::build_ernie),
-    of("exaone", "ExaoneForCausalLM", exaone::build),
+    with_aliases(of("exaone", "ExaoneForCausalLM", exaone::build), &["LlamaForCausalLM"]),
     of("exaone4", "Exaone4ForCausalLM", exaone::build_exaone4),
+    of("exaone4_5", "Exaone4_5_ForConditionalGeneration", vision_language::build_exaone),
     of("exaone_moe", "ExaoneMoeForCausalLM", exaone::build_moe),
     of("falcon", "FalconForCausalLM", bloom::build_falcon),
     of("falcon_h1", "FalconH1ForCausalLM", mamba_hybrid::build_falcon_h1),
     of("falcon_mamba", "FalconMambaForCausalLM", mamba::build_falcon),
     of("flex_olmo", "FlexOlmoForCausalLM", olmo::build_flex),
+    of("flint", "FlintForCausalLM", qwen_moe::build_flint),
+    of("fuyu", "FuyuForCausalLM", omni::build_fuyu),
     of("gemma", "GemmaForCausalLM", gemma::build),
     of("gemma2", "Gemma2ForCausalLM", gemma::build_gemma2),
     of("gemma3", "Gemma3ForConditionalGeneration", vision_language::build_gemma3),
@@ -116,6 +139,8 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("gemma3n_text", "Gemma3nForCausalLM", gemma3n::build_text),
     of("gemma4", "Gemma4ForConditionalGeneration", gemma4::build),
     of("gemma4_text", "Gemma4ForCausalLM", gemma4::build_text),
+    of("gemma4_unified", "Gemma4UnifiedForConditionalGeneration", gemma4::build_unified),
+    of("gemma4_unified_text", "Gemma4UnifiedForCausalLM", gemma4::build_unified_text),
     of("glm", "GlmForCausalLM", glm::build),
     of("glm4", "Glm4ForCausalLM", glm::build_glm4),
     of("glm46v", "Glm46VForConditionalGeneration", vision_language::build_glm46v),
@@ -124,47 +149,80 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("glm4v", "Glm4vForConditionalGeneration", vision_language::build_glm4v),
     of("glm4v_moe", "Glm4vMoeForConditionalGeneration", vision_language::build_glm4v_moe),
     of("glm_moe_dsa", "GlmMoeDsaForCausalLM", deepseek_sparse::build_glm),
+    of("glm_ocr", "GlmOcrForConditionalGeneration", vision_language::build_glm_ocr),
+    of("glmasr", "GlmAsrForConditionalGeneration", vision_language::build_glmasr),
+    of("glmga", "Glm46VForConditionalGeneration", vision_language::build_glm46v),
+    of("got_ocr2", "GotOcr2ForConditionalGeneration", vision_language::build_got),
     of("gpt2", "GPT2LMHeadModel", gpt::build_gpt2),
     of("gpt_bigcode", "GPTBigCodeForCausalLM", gpt::build_bigcode),
     of("gpt_neo", "GPTNeoForCausalLM", gpt::build_neo),
     of("gpt_neox", "GPTNeoXForCausalLM", gpt::build_neox),
+    of("gpt_neox_japanese", "GPTNeoXJapaneseForCausalLM", gpt::build_japanese),
     of("gpt_oss", "GptOssForCausalLM", gpt_oss::build),
     of("gptj", "GPTJForCausalLM", gpt::build_gptj),
     of("granite", "GraniteForCausalLM", llama_variants::build_granite),
+    of("granite_swa", "GraniteSWAForCausalLM", granite_swa::build),
     of("granitemoe", "GraniteMoeForCausalLM", moe_variants::build_granitemoe),
+    of("granitemoe_swa", "GraniteMoeSWAForCausalLM", granite_swa::build_moe),
     of("granitemoehybrid", "GraniteMoeHybridForCausalLM", mamba_hybrid::build_granite),
     of("granitemoeshared", "GraniteMoeSharedForCausalLM", moe_variants::build_granitemoe_shared),
     of("helium", "HeliumForCausalLM", llama_variants::build_helium),
     of("hunyuan_v1_dense", "HunYuanDenseV1ForCausalLM", llama_variants::build_hunyuan),
     of("hunyuan_v1_moe", "HunYuanMoEV1ForCausalLM", moe_variants::build_hunyuan),
+    of("hy_v3", "HYV3ForCausalLM", deepseek::build_hunyuan),
+    of("hyperclovax", "HyperCLOVAXForCausalLM", llama_variants::build_hyperclovax),
+    of(
+        "hyperclovax_vision_v2",
+        "HyperCLOVAXVisionV2ForConditionalGeneration",
+        vision_language::build_hyperclovax,
+    ),
     of("idefics3", "Idefics3ForConditionalGeneration", llava::build_idefics3),
     of("internlm", "InternLMForCausalLM", llama_variants::build_internlm),
     of("internlm2", "InternLM2ForCausalLM", llama_variants::build_internlm2),
-    of("internlm3", "InternLM3ForCausalLM", llama_variants::build_internlm3),
+    with_aliases(
+        of("internlm3", "InternLM3ForCausalLM", llama_variants::build_internlm3),
+        &["LlamaForCausalLM"],
+    ),
     of("internvl", "InternVLForConditionalGeneration", internvl::build),
     of("internvl_chat", "InternVLChatModel", internvl::build_chat),
+    with_aliases(of("iquestcoder", "IQuestCoderForCausalLM", llama::build), &["LlamaForCausalLM"]),
     of("jais2", "Jais2ForCausalLM", nemotron::build_jais2),
     of("jamba", "JambaForCausalLM", jamba::build),
     of("kimi_k2", "DeepseekV3ForCausalLM", deepseek::build_v3),
-    of("kimi_k25", "KimiK25ForConditionalGeneration", vision_language::build_kimi_k25),
+    with_aliases(
+        of("kimi_k25", "KimiK25ForConditionalGeneration", vision_language::build_kimi_k25),
+        &["Kimi_K25ForConditionalGeneration"],
+    ),
     of("kimi_linear", "KimiLinearForCausalLM", kimi_linear::build),
+    of("kolibri1", "Kolibri1ForCausalLM", kolibri::build),
+    of("laguna", "LagunaForCausalLM", laguna::build),
+    of("lara_mini", "LaraMiniForCausalLM", qwen_next::build_lara_mini),
     of("lfm2", "Lfm2ForCausalLM", lfm2::build),
     of("lfm2_moe", "Lfm2MoeForCausalLM", lfm2::build_moe),
+    of("lfm2_vl", "Lfm2VlForConditionalGeneration", llava::build_lfm2),
+    of("lfm3", "Lfm3ForCausalLM", lfm2::build_3),
+    of("lighton_ocr", "LightOnOcrForConditionalGeneration", vision_language::build_lighton),
     of("llama", "LlamaForCausalLM", llama::build),
     of("llama4", "Llama4ForConditionalGeneration", llama4::build),
     of("llama4_text", "Llama4ForCausalLM", llama4::build_text),
     of("llava", "LlavaForConditionalGeneration", llava::build),
     of("llava_next", "LlavaNextForConditionalGeneration", llava::build_next),
+    of("llava_next_video", "LlavaNextVideoForConditionalGeneration", llava::build_next_video),
     of("llava_onevision", "LlavaOnevisionForConditionalGeneration", llava::build_onevision),
     of("mamba", "MambaForCausalLM", mamba::build),
     of("mamba2", "Mamba2ForCausalLM", mamba::build_second),
+    of("mellum", "MellumForCausalLM", qwen_moe::build_mellum),
     of("mimo", "MiMoForCausalLM", qwen::build_mimo),
     of("mimo_v2_flash", "MiMoV2FlashForCausalLM", mimo_v2::build),
     of("minicpm", "MiniCPMForCausalLM", minicpm::build),
     of("minicpm3", "MiniCPM3ForCausalLM", minicpm::build_minicpm3),
+    of("minicpm_ocr", "MiniCPMOcrForConditionalGeneration", vision_language::build_minicpm),
+    of("minicpmv4_6", "MiniCPMV4_6ForConditionalGeneration", vision_language::build_minicpm),
+    of("minicpmv4_7", "MiniCPMV4_7ForConditionalGeneration", vision_language::build_minicpm),
     of("minimax", "MiniMaxForCausalLM", minimax_text::build),
     of("minimax_m2", "MiniMaxM2ForCausalLM", minimax_m2::build),
     of("minimax_m3_vl", "MiniMaxM3SparseForConditionalGeneration", minimax_m3::build),
+    of("minimax_m3_vl_text", "MiniMaxM3VLForCausalLM", minimax_m3::build_text),
     of("ministral", "MinistralForCausalLM", llama::build_ministral),
     of("ministral3", "Ministral3ForCausalLM", llama::build_ministral3),
     of("mistral", "MistralForCausalLM", llama::build_mistral),
@@ -172,6 +230,7 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("mistral4", "Mistral4ForCausalLM", deepseek::build_mistral4),
     of("mixtral", "MixtralForCausalLM", mixtral::build),
     of("mllama", "MllamaForConditionalGeneration", mllama::build),
+    of("moss_transcribe_diarize", "MossTranscribeDiarizeForConditionalGeneration", omni::build_moss),
     with_aliases(of("mpt", "MptForCausalLM", bloom::build_mpt), &["MPTForCausalLM"]),
     of("nanochat", "NanoChatForCausalLM", nemotron::build_nanochat),
     of("nemotron", "NemotronForCausalLM", nemotron::build),
@@ -180,17 +239,23 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("olmo", "OlmoForCausalLM", olmo::build),
     of("olmo2", "Olmo2ForCausalLM", olmo::build_olmo2),
     of("olmo3", "Olmo3ForCausalLM", olmo::build_olmo3),
+    of("olmo_hybrid", "OlmoHybridForCausalLM", olmo_hybrid::build),
     of("olmoe", "OlmoeForCausalLM", olmo::build_olmoe),
+    of("openai-gpt", "OpenAIGPTLMHeadModel", gpt::build_first),
     of("openelm", "OpenELMForCausalLM", openelm::build),
     of("opt", "OPTForCausalLM", opt::build),
     of("orion", "OrionForCausalLM", llama_variants::build_orion),
+    of("paddleocr_vl", "PaddleOCRVLForConditionalGeneration", vision_language::build_paddle),
     of("paligemma", "PaliGemmaForConditionalGeneration", llava::build_paligemma),
     of("persimmon", "PersimmonForCausalLM", nemotron::build_persimmon),
     of("phi", "PhiForCausalLM", phi::build),
     of("phi3", "Phi3ForCausalLM", phi3::build),
     with_aliases(of("phimoe", "PhimoeForCausalLM", moe_variants::build_phimoe), &["PhiMoEForCausalLM"]),
+    of("pp_chart2table", "GotOcr2ForConditionalGeneration", vision_language::build_got),
+    of("qianfan_ocr", "QianfanOCRForConditionalGeneration", internvl::build_qianfan),
     of("qwen", "QWenLMHeadModel", qwen::build_qwen),
     of("qwen2", "Qwen2ForCausalLM", qwen::build_qwen2),
+    of("qwen2_5_omni_thinker", "Qwen2_5OmniThinkerForConditionalGeneration", omni::build_qwen2_thinker),
     of("qwen2_5_vl", "Qwen2_5_VLForConditionalGeneration", vision_language::build_qwen2_5_vl),
     of("qwen2_audio", "Qwen2AudioForConditionalGeneration", vision_language::build_qwen2_audio),
     of("qwen2_moe", "Qwen2MoeForCausalLM", qwen_moe::build_qwen2),
@@ -200,19 +265,38 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("qwen3_5_moe", "Qwen3_5MoeForConditionalGeneration", qwen_next::build_5_moe),
     of("qwen3_5_moe_text", "Qwen3_5MoeForCausalLM", qwen_next::build_5_moe_text),
     of("qwen3_5_text", "Qwen3_5ForCausalLM", qwen_next::build_5_text),
+    of("qwen3_asr", "Qwen3ASRForConditionalGeneration", omni::build_qwen3_asr),
     of("qwen3_moe", "Qwen3MoeForCausalLM", qwen_moe::build_qwen3),
     of("qwen3_next", "Qwen3NextForCausalLM", qwen_next::build_next),
+    of("qwen3_omni_moe_thinker", "Qwen3OmniMoeThinkerForConditionalGeneration", omni::build_qwen3_thinker),
     of("qwen3_vl", "Qwen3VLForConditionalGeneration", vision_language::build_qwen3_vl),
     of("qwen3_vl_moe", "Qwen3VLMoeForConditionalGeneration", vision_language::build_qwen3_vl_moe),
     of("recurrent_gemma", "RecurrentGemmaForCausalLM", recurrent_gemma::build),
+    with_aliases(
+        of("sarvam_mla", "SarvamMLAForCausalLM", deepseek::build_sarvam_mla),
+        &["DeepseekV3ForCausalLM"],
+    ),
+    with_aliases(
+        of("sarvam_moe", "SarvamMoEForCausalLM", deepseek::build_sarvam_moe),
+        &["Glm4MoeForCausalLM"],
+    ),
     of("seed_oss", "SeedOssForCausalLM", llama_variants::build_seed_oss),
+    of("shieldgemma2", "Gemma3ForConditionalGeneration", vision_language::build_gemma3),
     of("smollm3", "SmolLM3ForCausalLM", llama_variants::build_smollm3),
     of("smolvlm", "SmolVLMForConditionalGeneration", llava::build_idefics3),
     of("solar_open", "SolarOpenForCausalLM", deepseek::build_solar),
     with_aliases(of("stablelm", "StableLmForCausalLM", phi::build_stablelm), &["StableLMEpochForCausalLM"]),
     of("starcoder2", "Starcoder2ForCausalLM", starcoder2::build),
+    of("step3p5", "Step3p5ForCausalLM", step::build_text),
+    of("step3p7", "Step3p7ForConditionalGeneration", step::build),
     of("vaultgemma", "VaultGemmaForCausalLM", gemma::build_vault),
+    of("video_llama_3", "VideoLlama3ForConditionalGeneration", llava::build_video_llama),
+    of("video_llava", "VideoLlavaForConditionalGeneration", llava::build_video),
+    of("vipllava", "VipLlavaForConditionalGeneration", llava::build_vip),
+    of("voxtral", "VoxtralForConditionalGeneration", vision_language::build_voxtral),
+    of("xglm", "XGLMForCausalLM", opt::build_xglm),
     of("xverse", "XverseForCausalLM", llama_variants::build_xverse),
+    of("youtu", "YoutuForCausalLM", deepseek::build_youtu),
 ];
 
 const fn of(
@@ -291,7 +375,12 @@ fn find(config: &ModelConfig) -> Result<&'static Architecture, Error> {
                 None => Err(unknown("model_type", model_type, |known| known.model_type)),
             }
         }
-        None => match ARCHITECTURES.iter().find(|known| !stated.is_empty() && is_stated(known)) {
+        // Several families have files of one class: its own family comes first.
+        None => match ARCHITECTURES
+            .iter()
+            .find(|known| stated.iter().any(|name| name == known.class))
+            .or_else(|| ARCHITECTURES.iter().find(|known| !stated.is_empty() && is_stated(known)))
+        {
             Some(known) => Ok(known),
             None => {
                 let found = if stated.is_empty() {

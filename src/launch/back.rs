@@ -8,7 +8,7 @@ use crate::spec::offload::OffloadPart;
 use serde_json::Value;
 
 use super::layer_split::layers_by_shares;
-use super::module_options::of_runtime;
+use super::module_options::{RuntimeWords, of_runtime};
 use super::read::{Leftover, ReadCommand, read};
 use super::settings::{SettingValue, Settings};
 use super::settings_file::NamedFiles;
@@ -125,9 +125,11 @@ pub fn read_launch<'a>(
         let fits = |one: &&KnownLaunch| arguments(one, process).is_some();
         let Some(one) = known.iter().find(fits) else { continue };
         let given = arguments(one, process).unwrap_or_default();
-        let (words, role) = of_runtime(&one.0, &process.words, given);
+        let RuntimeWords { words, role, file_overrides } = of_runtime(&one.0, &process.words, given);
         let arguments = (words.len() == given.len()).then(|| process.words.len() - given.len());
-        let mut read = read((&one.0, &one.1), &process.environment, &words, files);
+        let overriding = file_overrides.then(|| Launch { file_overrides, ..one.0.clone() });
+        let launch = overriding.as_ref().unwrap_or(&one.0);
+        let mut read = read((launch, &one.1), &process.environment, &words, files);
         if let Some(role) = role {
             read.settings.set(Setting::Role, SettingValue::Word(role));
         }

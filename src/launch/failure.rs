@@ -107,6 +107,9 @@ pub struct FoundFailure {
     pub source: String,
 }
 
+/// The runtime of symptoms in people's words.
+const ANY: &str = "any";
+
 /// Words with which a runtime fails.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -137,22 +140,24 @@ static KNOWN: LazyLock<Vec<(KnownFailure, Regex)>> = LazyLock::new(|| {
         .collect()
 });
 
-/// The failure that a log states: the first of the specific ones, else the first of the others. `runtime` is that of the
-/// server, where it is known.
+/// The failure that a log, or a symptom in words, states: the first of the specific ones, else the first of the others, else
+/// that of the words. `runtime` is that of the server, where it is known.
 pub fn failure_in(log: &str, runtime: Option<&str>) -> Option<FoundFailure> {
-    let of_runtime = |one: &&(KnownFailure, Regex)| runtime.is_none_or(|runtime| one.0.runtime == runtime);
+    let of_runtime = |one: &&(KnownFailure, Regex)| {
+        one.0.runtime == ANY || runtime.is_none_or(|runtime| one.0.runtime == runtime)
+    };
     let found = KNOWN.iter().filter(of_runtime).enumerate().filter_map(|(at, (one, pattern))| {
         let found = pattern.captures(log)?;
         let start = found.get(0)?.start();
         let line = log[..start].rfind('\n').map_or(0, |begin| begin + 1);
-        Some(((one.generic, line, at), start, one, pattern, found))
+        Some(((one.generic, one.runtime == ANY, line, at), start, one, pattern, found))
     });
     // Of the words of one line, those that the list has first are the more specific.
-    let ((_, begin, _), start, one, pattern, found) = found.min_by_key(|(order, ..)| *order)?;
+    let ((_, _, begin, _), start, one, pattern, found) = found.min_by_key(|(order, ..)| *order)?;
     let number = |name: &str| Some((name.to_owned(), found.name(name)?.as_str().parse().ok()?));
     let end = log[start..].find('\n').map_or(log.len(), |end| start + end);
     Some(FoundFailure {
-        runtime: one.runtime.clone(),
+        runtime: runtime.filter(|_| one.runtime == ANY).unwrap_or(&one.runtime).to_owned(),
         reason: one.reason,
         stage: one.stage.clone(),
         line: log[begin..end].trim().to_owned(),
@@ -175,7 +180,10 @@ mod tests {
             let log = format!("INFO loading\n{}\nbye", one._example);
             let found = failure_in(&log, Some(&one.runtime)).unwrap_or_else(|| panic!("{}", one.pattern));
             assert_eq!(found.reason, one.reason, "{}: {}", one.pattern, one._example);
+            assert_ne!(found.runtime, "", "{}", one.pattern);
         }
+        let said = failure_in("my server runs out of VRAM", Some("sglang")).unwrap();
+        assert_eq!((said.reason, said.runtime.as_str()), (FailureReason::OomProfile, "sglang"));
         assert_eq!(failure_in("INFO started\n", None), None);
     }
 

@@ -118,7 +118,7 @@ pub fn files(deployed: &Deployed, case: &Case) -> Result<Vec<LaunchFile>, Error>
         settings_folder => SETTINGS_FOLDER,
         requests => long.max(FEWEST_REQUESTS),
         warmups => case.concurrency.min(MOST_WARMUPS),
-        dynamo => deployed.launch.dynamo.as_ref().map(|dynamo| context! {
+        dynamo => deployed.launch.dynamo.as_ref().filter(|dynamo| dynamo.image.is_some()).map(|dynamo| context! {
             framework => &dynamo.framework, image => &dynamo.image,
         }),
         dynamo_workers => Serde(dynamo_workers(deployed, &workers)),

@@ -8,6 +8,7 @@ mod kserve;
 mod kubernetes;
 mod operators;
 mod options;
+mod program;
 mod sky;
 mod swap;
 #[cfg(test)]
@@ -40,12 +41,16 @@ const OPTION_KEYS: [&str; 10] = [
     "modelSpec:",
 ];
 
-/// Whether the text is a manifest and not a command.
+/// Whether the text is a manifest, or a program that starts an engine, and not a command.
 pub fn is_manifest(text: &str) -> bool {
     let starts = |line: &str| FIRST_KEYS.iter().any(|key| line.starts_with(key));
     let object =
         text.trim_start().strip_prefix('{').is_some_and(|rest| rest.trim_start().starts_with(['"', '}']));
-    text.lines().any(starts) || object || is_mapping(text) || options::is_modelfile(text)
+    text.lines().any(starts)
+        || object
+        || is_mapping(text)
+        || options::is_modelfile(text)
+        || program::is_program(text)
 }
 
 /// Whether every line without indentation is a key of YAML, and one is a key of a server.
@@ -89,6 +94,10 @@ pub fn processes(
 ) -> Result<(Vec<Process>, NamedFiles), Error> {
     let mut reader =
         ManifestReader { files: files.clone(), variables: variables.clone(), ..ManifestReader::default() };
+    if program::is_program(text) {
+        let own = reader.program(text)?;
+        return Ok((reader.found, own));
+    }
     if options::is_modelfile(text) && !is_mapping(text) {
         reader.found.push(options::modelfile(text));
         return Ok((reader.found, NamedFiles::new()));

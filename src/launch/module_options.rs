@@ -25,6 +25,18 @@ struct ModuleOptions {
     values: Vec<String>,
     /// Spellings of older versions.
     renamed: BTreeMap<String, String>,
+    /// Whether a settings file takes precedence over the command's own options.
+    file_overrides: bool,
+}
+
+/// The words of a runtime in those of a module that starts it.
+#[derive(Default)]
+pub(super) struct RuntimeWords {
+    pub(super) words: Vec<String>,
+    /// The role that the module gives a worker.
+    pub(super) role: Option<String>,
+    /// Whether a settings file takes precedence over the words.
+    pub(super) file_overrides: bool,
 }
 
 /// By the module's name.
@@ -36,20 +48,19 @@ static MODULES: LazyLock<BTreeMap<String, ModuleOptions>> = LazyLock::new(|| {
 /// Roles of a worker that does one phase alone.
 const ROLES: [&str; 2] = ["prefill", "decode"];
 
-/// The words of the runtime in those of a module that starts it, with the role of a worker. `process` are the words from
-/// the program on, `words` those after it.
-pub(super) fn of_runtime(
-    launch: &Launch,
-    process: &[String],
-    words: &[String],
-) -> (Vec<String>, Option<String>) {
+/// The words of the runtime in those of a module that starts it. `process` are the words from the program on, `words` those
+/// after it.
+pub(super) fn of_runtime(launch: &Launch, process: &[String], words: &[String]) -> RuntimeWords {
     let module = process.get(2).filter(|_| process[1] == "-m");
     match module.filter(|module| MODULES.contains_key(*module)) {
         Some(module) => {
             let flags = launch.dynamo.as_ref().filter(|dynamo| dynamo.program.last() == Some(module));
-            without_own(module, flags.map(|dynamo| &dynamo.flags).unwrap_or(&BTreeMap::new()), words)
+            let none = BTreeMap::new();
+            let (words, role) = without_own(module, flags.map_or(&none, |dynamo| &dynamo.flags), words);
+            let file_overrides = options_of(module).iter().any(|module| module.file_overrides);
+            RuntimeWords { words, role, file_overrides }
         }
-        None => (words.to_vec(), None),
+        None => RuntimeWords { words: words.to_vec(), ..RuntimeWords::default() },
     }
 }
 
@@ -60,7 +71,7 @@ fn options_of(module: &str) -> Vec<&'static ModuleOptions> {
     own.into_iter().chain(like).collect()
 }
 
-/// What becomes of an option of a module.
+/// The part of a command that an option of a module is.
 enum Part {
     Role(String),
     RoleOfValue,

@@ -315,7 +315,8 @@ impl<'a> Reader<'a> {
     fn valued(&mut self, span: WordSpan, word: &str, row: &OptionRow, value: &str) {
         let carried: Vec<&LaunchOption> = self.carried(row).collect();
         let variables = unset(value);
-        if let Some(option) = carried.first().filter(|_| !variables.is_empty()) {
+        let names_model = |option: &LaunchOption| option.setting == Setting::Model && value.contains('/');
+        if let Some(option) = carried.first().filter(|one| !variables.is_empty() && !names_model(one)) {
             return self.unset(span, word, option.setting, variables);
         }
         let expected = row.value.fault(value).filter(|_| variables.is_empty());
@@ -421,8 +422,15 @@ impl<'a> Reader<'a> {
     }
 
     fn take(&mut self, span: WordSpan, option: &'a LaunchOption, value: &str) {
-        let variables = unset(value);
         let setting = option.setting;
+        // A file in a folder of the user's own has the model's name.
+        let value = match setting {
+            Setting::Model if unset(file_name(value)).is_empty() && !unset(value).is_empty() => {
+                file_name(value)
+            }
+            _ => value,
+        };
+        let variables = unset(value);
         if !variables.is_empty() {
             return self.unset(span, value, setting, variables);
         }
@@ -430,10 +438,10 @@ impl<'a> Reader<'a> {
             return self.placed_tensors(span, option, value);
         }
         match parse(option, value) {
-            Some(value) if self.differs(option, &value) => {
+            Some(parsed) if self.differs(option, &parsed) => {
                 let before = self.read.settings.word(setting).unwrap_or_default().to_owned();
                 let why = Some(format!("keys and values have different formats: all priced as {before}"));
-                self.leave(span, &option.why, LeftoverReason::NotModelled { why });
+                self.leave(span, value, LeftoverReason::NotModelled { why });
             }
             Some(value) => {
                 if setting == Setting::KvFormat {

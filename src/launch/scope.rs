@@ -43,6 +43,13 @@ pub(super) fn stated(option: &LaunchOption, value: &SettingValue, settings: &Set
     }
 }
 
+/// The part of a default that one scheduler takes, where the option's number is that of all of them and there are several.
+pub fn divided_default(launch: &Launch, setting: Setting, number: u64, settings: &Settings) -> Option<u64> {
+    let option = launch.settings.iter().find(|option| option.setting == setting)?;
+    let divided = option.scope == OptionScope::Replica && schedulers(settings) > 1;
+    divided.then(|| option.scope.of_a_scheduler(number, settings))
+}
+
 /// Turns numbers as options state them into those of a scheduler, when the degrees of all options are known.
 pub(super) fn to_schedulers(launch: &Launch, settings: &mut Settings) {
     let mut seen = Vec::new();

@@ -36,7 +36,7 @@ pub struct CheckRequest {
     /// Values of variables of the shell that the command leaves open, by name.
     #[serde(skip_serializing_if = "CommandVariables::is_empty")]
     pub command_variables: CommandVariables,
-    /// The log of a server that failed, in which its reason is found.
+    /// The log of a server that failed, or the symptom in words, in which its reason is found.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log: Option<String>,
     /// The hardware; other fields take precedence over the command.
@@ -82,7 +82,8 @@ pub fn check(
     if let Some(failure) = &failure {
         reasons.insert(0, format!("{}: {}", failure.reason.words(), failure.line));
     } else if request.log.is_some() {
-        let fix = "pass the whole log, from the start of the server to its end";
+        let fix =
+            "pass the whole log, from the start of the server to its end, or the symptom in a few words";
         return Err(Error::new("log", "no failure that is known", "the log of a server that failed", fix));
     }
     let fits = result.candidate.metrics.is_some() && counted.as_ref().is_none_or(|one| one.faults.is_empty());

@@ -5,6 +5,7 @@ use super::start_memory::{StartInputs, StartNeeds, reserve_adapters, start_needs
 use crate::launch::back::{KnownLaunch, ReadLaunch, read_launch};
 use crate::launch::edit::{repaired, with_setting};
 use crate::launch::read::{Leftover, LeftoverReason};
+use crate::launch::scope::divided_default;
 use crate::launch::settings::SettingValue;
 use crate::launch::settings_file::NamedFiles;
 use crate::launch::shell::Process;
@@ -230,7 +231,11 @@ fn default_limits(catalog: &Catalog, launch: &ReadLaunch, stated: &mut Scenario)
         launch.known.0.defaults.iter().find(on).map(|one| one.value)
     };
     stated.max_num_seqs = stated.max_num_seqs.or(newest(Setting::MaxSequences)).or(usual);
-    stated.max_num_batched_tokens = stated.max_num_batched_tokens.or(newest(Setting::TokenBudget));
+    let tokens = runtime.taken(&device).max_batched_tokens.value as u64;
+    let divided =
+        divided_default(&launch.known.0, Setting::TokenBudget, tokens, &launch.processes[0].read.settings);
+    stated.max_num_batched_tokens =
+        stated.max_num_batched_tokens.or(divided).or(newest(Setting::TokenBudget));
     Ok(())
 }
 

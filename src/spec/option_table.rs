@@ -157,6 +157,9 @@ pub enum OptionKind {
     Bool,
 }
 
+/// An option that argparse adds to every parser, and that serves nothing.
+const HELP: &str = "--help";
+
 impl OptionTable {
     /// The option that `flag` spells in full, and whether it turns a switch off.
     pub fn find(&self, flag: &str) -> Option<(&OptionRow, bool)> {
@@ -214,8 +217,9 @@ impl OptionTable {
             false => flag.to_owned(),
         };
         let least = if long { 3 } else { 2 };
+        let flags = self.flags().chain([HELP]);
         let begins: Vec<&str> =
-            self.flags().filter(|known| dashed.len() >= least && known.starts_with(&dashed)).collect();
+            flags.filter(|known| dashed.len() >= least && known.starts_with(&dashed)).collect();
         let spelled = match begins[..] {
             [] => SpelledOption::Unknown,
             [only] => {

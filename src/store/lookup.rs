@@ -8,17 +8,7 @@ use crate::spec::text::{is_same_name, suggest};
 impl Catalog {
     /// The file with this id, name or alias, whatever its case and separators.
     pub fn find(&self, kind: CatalogKind, name: &str) -> Result<CatalogEntry, LookupError> {
-        self.find_by(kind, name, is_labelled)
-    }
-
-    /// The file whose id is `name`, or whose label matches it.
-    pub(super) fn find_by(
-        &self,
-        kind: CatalogKind,
-        name: &str,
-        matches: impl Fn(&EntryLabel, &str) -> bool,
-    ) -> Result<CatalogEntry, LookupError> {
-        self.only(kind, name, self.matching(kind, name, matches)?, "a unique name")
+        self.only(kind, name, self.matching(kind, name, is_labelled)?, "a unique name")
     }
 
     /// The files whose id is `name`, or else whose label matches it; empty where there are none.

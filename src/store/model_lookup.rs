@@ -106,8 +106,12 @@ impl Catalog {
         // A tag of Ollama is a format too.
         let tag = text.contains(':') && !text.contains('/');
         let same = |name: &str| !tag && (is_same_name(name, text) || is_same_name(short(name), text));
-        let exact = self.find_by(CatalogKind::Models, text, |label, _| names(label).any(|name| same(name)));
-        let Err(LookupError::Unknown(fault)) = exact else { return exact.map(whole) };
+        let only = |found| self.only(CatalogKind::Models, text, found, "a unique name");
+        let exact =
+            self.matching(CatalogKind::Models, text, |label, _| names(label).any(|name| same(name)))?;
+        if !exact.is_empty() {
+            return only(exact).map(whole);
+        }
         if let Some((entry, id)) = self.published_as(text) {
             return Ok(NamedModel { entry, base: None, varied: false, format: StatedFormat::Published(id) });
         }
@@ -117,23 +121,19 @@ impl Catalog {
             let format = stated(&name, (&base, &label), &index)?;
             return Ok(NamedModel { entry, base: Some(base), varied: distance > 0, format });
         }
-        let begun = self.find_by(CatalogKind::Models, text, |label, _| {
+        let begun = self.matching(CatalogKind::Models, text, |label, _| {
             // A beginning ends at a separator: `Llama-3.3` of `Llama-3.3-70B`.
             names(label).map(|name| short(name)).any(|name| {
                 let mut ends = name.match_indices('-').map(|(at, _)| at);
                 ends.any(|at| !tag && is_same_name(&name[..at], text) && adds_no_product(&name[at..]))
             })
-        });
-        match begun {
-            Ok(entry) => Ok(whole(entry)),
-            Err(LookupError::Unknown(_)) => {
-                let near =
-                    if name.format.is_some() || name.packed { name.base.join("-") } else { text.into() };
-                let fix = self.unknown_name(CatalogKind::Models, text, &near).fix;
-                Err(LookupError::Unknown(Error { fix, ..fault }))
-            }
-            Err(unclear) => Err(unclear),
+        })?;
+        if !begun.is_empty() {
+            return only(begun).map(whole);
         }
+        let near =
+            if name.format.is_some() || name.packed { name.base.join("-") } else { text.trim().into() };
+        Err(LookupError::Unknown(self.unknown_name(CatalogKind::Models, text, &near)))
     }
 
     /// The file with a published checkpoint of this name, and the checkpoint's id.

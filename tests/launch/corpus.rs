@@ -166,6 +166,6 @@ fn public_commands_are_read_as_their_runtimes_read_them() {
     println!("wrong:\n{}", wrong.join("\n"));
     println!("refused:\n{}", refused.join("\n"));
     // The others are refused; a wrong reading is worse.
-    assert!(read_right * 4 >= all * 3, "{read_right} of {all}");
-    assert!(wrong.len() <= 12, "{}", wrong.len());
+    assert!(read_right * 10 >= all * 9, "{read_right} of {all}");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

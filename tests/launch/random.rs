@@ -84,6 +84,10 @@ fn line(random: &mut Rng, (launch, table): &KnownLaunch) -> Vec<String> {
             continue;
         }
         let flag = spelling(random, row, underscore);
+        // A beginning may be another option.
+        if WITH_RULES.contains(&flag.as_str()) {
+            continue;
+        }
         match (row.value.kind, random.u32(..3)) {
             (OptionKind::Switch, _) => words.push(flag),
             (_, 0) => words.push(format!("{flag}={}", value(random, row))),

@@ -34,23 +34,82 @@ pub struct DeepseekVariant {
     pub correction_bias: Option<&'static str>,
     /// Weights stored again for multi-token prediction.
     pub mtp: Mtp,
+    /// A norm on the sum of routed and shared experts.
+    pub output_norm: Option<&'static str>,
+    /// Whether `mlp_bias` gives dense networks and shared experts biases.
+    pub mlp_bias: bool,
+    /// Keys of the number of routed experts; the first is the class's own.
+    pub experts: &'static [&'static str],
+    /// Keys of the number of routed experts per token.
+    pub per_token: &'static [&'static str],
+    /// Keys of the number of shared experts.
+    pub shared: &'static [&'static str],
 }
 
 /// The families before DeepSeek-V3.
-const EARLY: DeepseekVariant = DeepseekVariant { correction_bias: None, mtp: Mtp::WithCopies };
+const EARLY: DeepseekVariant = DeepseekVariant {
+    correction_bias: None,
+    mtp: Mtp::WithCopies,
+    output_norm: None,
+    mlp_bias: false,
+    experts: &["n_routed_experts"],
+    per_token: &["num_experts_per_tok"],
+    shared: &["n_shared_experts"],
+};
 
 /// DeepSeek-V3 and later families.
 pub const V3: DeepseekVariant =
-    DeepseekVariant { correction_bias: Some("mlp.gate.e_score_correction_bias"), mtp: Mtp::WithCopies };
+    DeepseekVariant { correction_bias: Some("mlp.gate.e_score_correction_bias"), ..EARLY };
+
+/// Sarvam's models: the published files have other names of the numbers of experts.
+const SARVAM: DeepseekVariant = DeepseekVariant {
+    experts: &["n_routed_experts", "num_experts"],
+    shared: &["n_shared_experts", "num_shared_experts"],
+    ..V3
+};
+
+/// A.X-K1: one more norm in layers with experts.
+const AXK1: DeepseekVariant = DeepseekVariant { output_norm: Some("mlp.post_mlp_layernorm"), ..V3 };
+
+/// Hunyuan-3: the buffer is next to the router, and other keys count the experts.
+const HUNYUAN: DeepseekVariant = DeepseekVariant {
+    correction_bias: Some("mlp.e_score_correction_bias"),
+    mtp: Mtp::Shared,
+    mlp_bias: true,
+    experts: &["num_experts", "num_local_experts"],
+    shared: &["num_shared_experts"],
+    ..V3
+};
 
 /// `deepseek_v2`: experts selected by plain scores.
 pub fn build_v2(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    build(keys, EARLY)
+    build(keys, DeepseekVariant { mlp_bias: true, ..EARLY })
 }
 
 /// `deepseek_v3`, `kimi_k2` and `glm4_moe_lite`: a buffer balances the experts.
 pub fn build_v3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     build(keys, V3)
+}
+
+/// `sarvam_mla`: DeepSeek-V3's layers. `q_head_dim` repeats the sum of the parts of a query
+/// (`configuration_sarvam_mla.py` of transformers 5.24).
+pub fn build_sarvam_mla(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    keys.set_aside(&["q_head_dim"]);
+    build(keys, SARVAM)
+}
+
+/// `axk1`: DeepSeek-V3's layers, with a norm on the experts' results (`modular_axk1.py` of transformers 5.24).
+pub fn build_axk1(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    build(keys, AXK1)
+}
+
+/// `youtu`: DeepSeek-V3's attention, a dense network in every layer (`modular_youtu.py` of transformers 5.24).
+pub fn build_youtu(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    keys.set_aside(&["embedding_initializer_range"]);
+    let whole = DecoderSpec::read(keys, true)?;
+    let latent = Mixer::Latent(Latent::read(keys, whole.hidden)?);
+    let network = FeedForward::read(keys, whole.hidden)?;
+    Ok(whole.uniform(Layer::of(whole.hidden, latent, network)))
 }
 
 /// `mistral4`: DeepSeek-V3's layers, experts selected by plain scores.
@@ -86,6 +145,33 @@ pub fn glm4(keys: &Keys<'_>, bias: bool) -> Result<ModelGraph, Error> {
     let attention = attention.rotated(keys, RopeClass::HALF)?;
     let same = vec![Mixer::Attention(attention); whole.layers.value as usize];
     layers(keys, whole, same, None, V3)
+}
+
+/// `sarvam_moe`: the same with whole heads rotated, norms on the heads of Q and K by default, and other names of keys
+/// in published files (`configuration_sarvam_moe.py` of transformers 5.24).
+pub fn build_sarvam_moe(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let whole = DecoderSpec::read(keys, false)?;
+    let bias = keys.spelling(&["attention_bias", "use_qkv_bias"])?;
+    let attention = Attention {
+        qkv_bias: keys.flag(bias, false)?,
+        qk_norm: if keys.flag("use_qk_norm", true)? { QkNorm::PerHead } else { QkNorm::Absent },
+        ..Attention::read_stated(keys, whole.hidden)?
+    };
+    let attention = attention.rotated(keys, RopeClass { theta: 8_000_000, ..RopeClass::WHOLE })?;
+    let same = vec![Mixer::Attention(attention); whole.layers.value as usize];
+    layers(keys, whole, same, None, SARVAM)
+}
+
+/// `hy_v3`: Hunyuan-3: a norm on each head of Q and K, biases by `attention_bias` and `mlp_bias`
+/// (`modular_hy_v3.py` of transformers 5.24).
+pub fn build_hunyuan(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    keys.set_aside(&["enable_moe_fp32_combine", "router_scaling_factor"]);
+    let whole = DecoderSpec::read(keys, false)?;
+    let attention = Attention::read_stated(keys, whole.hidden)?.biased(keys.flag("attention_bias", false)?);
+    let class = RopeClass { theta: 11_158_840, ..RopeClass::WHOLE };
+    let attention = Attention { qk_norm: QkNorm::PerHead, ..attention.rotated(keys, class)? };
+    let same = vec![Mixer::Attention(attention); whole.layers.value as usize];
+    layers(keys, whole, same, None, HUNYUAN)
 }
 
 /// `solar_open`: GLM-4.5's experts in every layer, without its norms.
@@ -138,13 +224,23 @@ pub fn layers(
     let hidden = whole.hidden;
     keys.only("moe_layer_freq", &json!(1))?;
     let correction_bias = family.correction_bias;
-    let moe = Moe { correction_bias, shared: shared(keys, hidden)?, ..routed(keys, hidden)? };
+    let [experts, top_k] = [keys.spelling(family.experts)?, keys.spelling(family.per_token)?];
+    let bias = family.mlp_bias && keys.flag("mlp_bias", false)?;
+    let shared = shared_of(keys, hidden, keys.spelling(family.shared)?)?;
+    let moe = Moe {
+        correction_bias,
+        shared: shared.map(|shared| shared.biased(bias)),
+        output_norm: family.output_norm,
+        ..Moe::read(keys, hidden, [experts, top_k, "moe_intermediate_size"])?
+    };
     let sparse = sparse_layers(keys, whole.layers)?;
     let mut layers = Vec::with_capacity(mixers.len());
     keys.set_aside(&["intermediate_size"]);
     for (sparse, mixer) in sparse.into_iter().zip(&mixers) {
-        let network: Network =
-            if sparse { moe.clone().into() } else { FeedForward::read(keys, hidden)?.into() };
+        let network: Network = match sparse {
+            true => moe.clone().into(),
+            false => FeedForward { bias, ..FeedForward::read(keys, hidden)? }.into(),
+        };
         layers.push(Layer::of(hidden, mixer.clone(), network));
     }
     let modules = keys.count_unless_zero("num_nextn_predict_layers")?.map_or(0, |modules| modules.value);
@@ -194,7 +290,7 @@ pub fn shared_of(
 
 /// The weights of a multi-token-prediction module: a layer, its two-to-one projection, three norms, and copies of
 /// embedding and head if the checkpoint stores them again.
-fn mtp_module(whole: &DecoderSpec, layer: &Layer, index: u64, mtp: Mtp) -> Vec<Weight> {
+pub(super) fn mtp_module(whole: &DecoderSpec, layer: &Layer, index: u64, mtp: Mtp) -> Vec<Weight> {
     let (hidden, vocab) = (whole.hidden.value, whole.vocab.value);
     let copy = |name, role| (mtp == Mtp::WithCopies).then(|| weight(name, vec![vocab, hidden], role));
     let mut weights: Vec<Weight> = copy("embed_tokens.weight", TensorRole::Embedding).into_iter().collect();

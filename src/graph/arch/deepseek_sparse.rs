@@ -30,6 +30,8 @@ pub fn build_v32(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 /// `glm_moe_dsa`: some layers reuse the selection of an earlier one; embedding and head are stored once.
 pub fn build_glm(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.set_aside(ignored("glm_moe_dsa"));
+    // The class has the key, and no module reads it.
+    keys.set_aside(&["mlp_bias"]);
     let whole = DecoderSpec::read(keys, false)?;
     let own = indexer_types(keys, whole.layers)?;
     // The class uses it as `n_routed_experts`, of which it is a copy.

@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use super::{deepseek, qwen_next};
+use super::{deepseek, llama, qwen_next};
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::{Attention, QkNorm};
 use crate::graph::part::decoder::DecoderSpec;
@@ -16,8 +16,11 @@ use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
-/// `exaone`: EXAONE 3.0 and 3.5.
+/// `exaone`: EXAONE 3.0 and 3.5. Transformers 5.24 reads them as Llama and writes Llama's keys.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    if keys.value("architectures").is_some_and(|stated| *stated == json!(["LlamaForCausalLM"])) {
+        return llama::build(keys);
+    }
     let hidden = keys.count("hidden_size")?;
     let layers = keys.count(keys.spelling(&["num_layers", "num_hidden_layers"])?)?;
     // The class's own default is not certain.

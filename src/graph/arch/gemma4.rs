@@ -44,18 +44,38 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(wrap(graph, INSIDE_MODEL, towers))
 }
 
+/// `gemma4_unified`: a language model alone; projections of patches and frames are not supported.
+pub fn build_unified(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    keys.set_aside(ignored("gemma4"));
+    keys.only("vision_config", &Value::Null)?;
+    keys.only("audio_config", &Value::Null)?;
+    Ok(wrap(inside(keys, "gemma4_unified_text", build_unified_text)?, INSIDE_MODEL, vec![]))
+}
+
 /// `gemma4_text`.
 pub fn build_text(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let per_layer = per_layer(keys)?;
+    text(keys, per_layer, 512)
+}
+
+/// `gemma4_unified_text`: without per-layer inputs and experts (`configuration_gemma4_unified.py` of transformers
+/// 5.24).
+pub fn build_unified_text(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    keys.only("enable_moe_block", &json!(false))?;
+    text(keys, None, 1024)
+}
+
+/// `window` is the class's default of `sliding_window`.
+fn text(keys: &Keys<'_>, per_layer: Option<PerLayer>, window: u64) -> Result<ModelGraph, Error> {
     keys.set_aside(&["final_logit_softcapping", "hidden_activation"]);
     keys.only("use_bidirectional_attention", &json!("vision"))
         .or_else(|_| keys.only("use_bidirectional_attention", &Value::Null))?;
     let (hidden, layers) = (keys.count_or("hidden_size", 2304)?, keys.count_or("num_hidden_layers", 30)?);
     let whole = DecoderSpec::of(keys, hidden, layers, keys.count_or("vocab_size", 262_144)?, true)?;
-    let per_layer = per_layer(keys)?;
     let whole = DecoderSpec { per_layer, names: NAMES, ..whole };
     let full = full_layers(keys, layers)?;
     let first_shared = layers.value - shared_layers(keys, layers, 0)?;
-    let heads = Heads::read(keys, hidden)?;
+    let heads = Heads::read(keys, hidden, window)?;
     let mut own = own_numbers(keys, layers)?;
     let wide = keys.flag("use_double_wide_mlp", false)?;
     let width = keys.count_or("intermediate_size", 9216)?;
@@ -147,7 +167,7 @@ struct Heads {
 }
 
 impl Heads {
-    fn read(keys: &Keys<'_>, hidden: Count) -> Result<Heads, Error> {
+    fn read(keys: &Keys<'_>, hidden: Count, window: u64) -> Result<Heads, Error> {
         let (kv_heads, head_dim) =
             (keys.count_or("num_key_value_heads", 4)?, keys.count_or("head_dim", 256)?);
         let keys_alone = keys.flag("attention_k_eq_v", false)?;
@@ -159,7 +179,7 @@ impl Heads {
             kv_heads: [kv_heads, global.unwrap_or(kv_heads)],
             head_dim,
             rope: local_and_global(keys, head_dim)?,
-            window: keys.count_or("sliding_window", 512)?,
+            window: keys.count_or("sliding_window", window)?,
             source: if keys_alone { KvSource::KeysAlone } else { KvSource::Own },
             bias: keys.flag("attention_bias", false)?,
         })

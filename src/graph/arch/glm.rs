@@ -26,6 +26,15 @@ pub fn build_glm4(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(whole.uniform(layer))
 }
 
+/// The language model of `glm_ocr`: no biases, whole heads rotated (`modeling_glm_ocr.py` of transformers 5.24).
+pub fn build_ocr(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let whole = DecoderSpec { names: GLM4_NAMES, ..DecoderSpec::read(keys, false)? };
+    let attention = Attention::read_stated(keys, whole.hidden)?;
+    let network = FeedForward::read(keys, whole.hidden)?;
+    let layer = Layer { arrangement: Arrangement::Sandwich, ..Layer::new(attention, network) };
+    Ok(whole.uniform(layer))
+}
+
 /// The language model of `glm4v`: biases on Q, K and V by class, heads of `hidden_size / num_attention_heads`.
 pub fn build_glm4v(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.only("attention_bias", &json!(true))?;
@@ -83,6 +92,13 @@ pub fn build_chatglm(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 }
 
 const NAMES: TensorNames = TensorNames::of_table(&[("mlp.gate_proj mlp.up_proj", "mlp.gate_up_proj")]);
+
+/// Names of the four norms a layer in GLM-4-0414, and in families with its arrangement.
+pub(super) const SANDWICH_NAMES: TensorNames = TensorNames::of_table(&[
+    ("post_attention_layernorm", "post_self_attn_layernorm"),
+    ("pre_feedforward_layernorm", "post_attention_layernorm"),
+    ("post_feedforward_layernorm", "post_mlp_layernorm"),
+]);
 
 const GLM4_NAMES: TensorNames = TensorNames::of_table(&[
     ("mlp.gate_proj mlp.up_proj", "mlp.gate_up_proj"),

@@ -148,6 +148,46 @@ pub fn build_neox(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(whole.uniform(Layer { norm, arrangement, ..Layer::new(attention, network) }))
 }
 
+/// `gpt_neox_japanese`: pre-norm layers without biases but one, on the last layer's output projection
+/// (`modeling_gpt_neox_japanese.py` of transformers 5.24).
+pub fn build_japanese(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let norm = Affine::ScaleAndShift;
+    let whole = DecoderSpec { norm, names: JAPANESE_NAMES, ..DecoderSpec::read(keys, true)? };
+    let heads = keys.count("num_attention_heads")?;
+    let attention = Attention::of(whole.hidden, heads, mha(heads), None)?.rotated(keys, RopeClass::WHOLE)?;
+    let times = keys.count_or("intermediate_multiple_size", 4)?.value;
+    let width = whole.hidden.value * times;
+    let width = Count::derived("intermediate_size", width, "intermediate_multiple_size × hidden_size");
+    let network = FeedForward::plain(whole.hidden, width, false);
+    let last = whole.layers.value - 1;
+    let layer = |layer: u64| {
+        let attention = Attention { o_bias: layer == last, ..attention.clone() };
+        Layer { norm, ..Layer::new(attention, network.clone()) }
+    };
+    Ok(whole.graph((0..=last).map(layer).collect(), vec![]))
+}
+
+/// `openai-gpt`: the first GPT: norms of each sum, none at the end (`modeling_openai.py` of transformers 5.24).
+pub fn build_first(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    summary(keys);
+    keys.set_aside(&["afn"]);
+    let norm = Affine::ScaleAndShift;
+    let (hidden, layers, heads) = widths(keys)?;
+    let positions = keys.count(keys.spelling(&["n_positions", "max_position_embeddings"])?)?;
+    let whole = DecoderSpec {
+        norm,
+        names: FIRST_NAMES,
+        final_norm: false,
+        positions: Some(positions),
+        max_context: Some(positions.value),
+        ..DecoderSpec::of(keys, hidden, layers, keys.count("vocab_size")?, true)?
+    };
+    let attention = Attention::of(hidden, heads, mha(heads), None)?.biased(true);
+    let width = Count::derived("intermediate_size", 4 * hidden.value, "4 × n_embd");
+    let layer = Layer::new(attention, FeedForward::plain(hidden, width, true));
+    Ok(whole.uniform(Layer { norm, arrangement: Arrangement::NormedSum, ..layer }))
+}
+
 /// Hidden size, layers and heads under GPT-2's key names.
 fn widths(keys: &Keys<'_>) -> Result<(Count, Count, Count), Error> {
     Ok((
@@ -184,6 +224,33 @@ const BIGCODE_NAMES: TensorNames = TensorNames::of_table(&[
 ]);
 
 const GPT2_NAMES: TensorNames = TensorNames { transposed: true, ..BIGCODE_NAMES };
+
+const FIRST_NAMES: TensorNames = TensorNames {
+    table: &[
+        ("self_attn.o_proj", "attn.c_proj"),
+        ("self_attn.q_proj self_attn.k_proj self_attn.v_proj", "attn.c_attn"),
+        ("mlp.up_proj", "mlp.c_fc"),
+        ("mlp.down_proj", "mlp.c_proj"),
+        ("post_attention_layernorm", "ln_1"),
+        ("post_feedforward_layernorm", "ln_2"),
+        ("model.layers", "transformer.h"),
+        ("model.embed_tokens", "transformer.tokens_embed"),
+        ("model.embed_positions", "transformer.positions_embed"),
+    ],
+    transposed: true,
+};
+
+const JAPANESE_NAMES: TensorNames = TensorNames::of_table(&[
+    ("self_attn.o_proj.bias", "attention.dense_bias"),
+    ("self_attn.o_proj", "attention.dense"),
+    ("self_attn.q_proj self_attn.k_proj self_attn.v_proj", "attention.query_key_value"),
+    ("mlp.up_proj", "mlp.dense_h_to_4h"),
+    ("mlp.down_proj", "mlp.dense_4h_to_h"),
+    ("model.norm", "gpt_neox_japanese.final_layer_norm"),
+    ("model.embed_tokens", "gpt_neox_japanese.embed_in"),
+    ("lm_head", "embed_out"),
+    ("model", "gpt_neox_japanese"),
+]);
 
 const GPTJ_NAMES: TensorNames = TensorNames::of_table(&[
     ("self_attn.o_proj", "attn.out_proj"),

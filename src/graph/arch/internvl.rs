@@ -4,7 +4,7 @@
 
 use serde_json::json;
 
-use super::vision::intern::{CHAT, HUGGING_FACE, tower};
+use super::vision::intern::{CHAT, Dialect, HUGGING_FACE, QIANFAN, tower};
 use super::wrapper::{self, INSIDE_MODEL, WrapperPaths, inside, language, vision, wrap};
 use crate::graph::arch::class_keys::ignored;
 use crate::graph::image_processor::ImageProcessor;
@@ -22,9 +22,22 @@ const PLACE: WrapperPaths =
 
 /// `internvl`, in the format of transformers.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    of(keys, "qwen2", ("internvl_vision", &HUGGING_FACE))
+}
+
+/// `qianfan_ocr`: the same before Qwen3.
+pub fn build_qianfan(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    of(keys, "qwen3", ("qianfan_ocr_vision", &QIANFAN))
+}
+
+fn of(
+    keys: &Keys<'_>,
+    class: &str,
+    (encoder, dialect): (&str, &'static Dialect),
+) -> Result<ModelGraph, Error> {
     half(keys)?;
-    let graph = inside(keys, "qwen2", |text| language(text, LANGUAGES))?;
-    let tower = tower(&vision(keys, "internvl_vision")?, graph.hidden, &HUGGING_FACE, Some(PROCESSOR_TILES))?;
+    let graph = inside(keys, class, |text| language(text, LANGUAGES))?;
+    let tower = tower(&vision(keys, encoder)?, graph.hidden, dialect, Some(PROCESSOR_TILES))?;
     Ok(wrap(graph, INSIDE_MODEL, vec![tower]))
 }
 

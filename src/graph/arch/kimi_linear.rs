@@ -9,7 +9,7 @@ use crate::graph::arch::class_keys::ignored;
 use crate::graph::model::ModelGraph;
 use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
-use crate::graph::part::kimi_delta::KimiDelta;
+use crate::graph::part::kimi_delta::{GateRank, KimiDelta};
 use crate::graph::part::kinds::layer_kinds;
 use crate::graph::part::latent::Latent;
 use crate::graph::part::layer::{Layer, Mixer, Network};
@@ -77,6 +77,7 @@ fn linear_attention(keys: &Keys<'_>, hidden: Count, layers: Count) -> Result<(Ki
             heads: keys.count_or("linear_num_heads", 32)?,
             head_dim: keys.count_or("linear_head_dim", 128)?,
             kernel: keys.count_or("linear_conv_kernel_dim", 4)?,
+            gates: GateRank::Low,
         };
         let kinds = layer_kinds(keys, "layer_types", layers, &words)?;
         let usual = || (0..layers.value).map(|layer| layer == 0 || !layer.is_multiple_of(4)).collect();
@@ -89,6 +90,7 @@ fn linear_attention(keys: &Keys<'_>, hidden: Count, layers: Count) -> Result<(Ki
         heads: linear.count("num_heads")?,
         head_dim: linear.count("head_dim")?,
         kernel: linear.count("short_conv_kernel_size")?,
+        gates: GateRank::Low,
     };
     let mut recurrent = vec![None; layers.value as usize];
     for (key, is_recurrent) in [("kda_layers", true), ("full_attn_layers", false)] {

@@ -1,4 +1,4 @@
-//! LFM2: gated short convolutions interleaved with attention, dense or with experts.
+//! LFM2 and 3: gated short convolutions interleaved with attention, dense or with experts.
 //!
 //! Defaults for missing keys: `Lfm2Config` and `Lfm2MoeConfig` of transformers.
 
@@ -6,14 +6,15 @@ use serde_json::json;
 
 use crate::graph::arch::class_keys::ignored;
 use crate::graph::model::ModelGraph;
-use crate::graph::part::attention::{Attention, QkNorm};
+use crate::graph::part::attention::{Attention, OutputGate, QkNorm};
 use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::kinds::layer_kinds;
-use crate::graph::part::layer::{Layer, Mixer, Network};
+use crate::graph::part::layer::{Arrangement, Layer, Mixer, Network};
 use crate::graph::part::moe::Moe;
 use crate::graph::part::names::TensorNames;
 use crate::graph::part::recurrent::Recurrent;
+use crate::graph::part::rope::RopeClass;
 use crate::graph::part::short_conv::GatedConv;
 use crate::graph::part::unless_zero_or;
 use crate::quantity::count::Count;
@@ -32,6 +33,27 @@ const NAMES: TensorNames = TensorNames::of_table(&[
     ("mlp.up_proj", "feed_forward.w3"),
     ("mlp.down_proj", "feed_forward.w2"),
     ("mlp", "feed_forward"),
+]);
+
+const NAMES_3: TensorNames = TensorNames::of_table(&[
+    ("model.norm", "model.embedding_norm"),
+    ("input_layernorm", "operator_norm"),
+    ("post_attention_layernorm", "ffn_norm"),
+    ("mlp.gate_proj", "feed_forward.w1"),
+    ("mlp.up_proj", "feed_forward.w3"),
+    ("mlp.down_proj", "feed_forward.w2"),
+]);
+
+/// The same with norms after mixer and network.
+const SANDWICH_NAMES: TensorNames = TensorNames::of_table(&[
+    ("model.norm", "model.embedding_norm"),
+    ("input_layernorm", "operator_norm"),
+    ("post_attention_layernorm", "post_operator_norm"),
+    ("pre_feedforward_layernorm", "ffn_norm"),
+    ("post_feedforward_layernorm", "post_ffn_norm"),
+    ("mlp.gate_proj", "feed_forward.w1"),
+    ("mlp.up_proj", "feed_forward.w3"),
+    ("mlp.down_proj", "feed_forward.w2"),
 ]);
 
 /// `lfm2`: a dense network of two thirds of the configured width, rounded up, unless the file disables this.
@@ -90,6 +112,44 @@ pub fn build_moe(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let networks =
         (0..whole.layers.value).map(|layer| Network::either(layer >= dense, &moe, &network)).collect();
     layers(keys, whole, networks)
+}
+
+/// `lfm3`: sliding layers, a gate on each head, and norms after mixer and network by switches; the network is as wide as
+/// its key says (`modular_lfm3.py` of transformers 5.24).
+pub fn build_3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let sandwich = keys.flag("use_sandwich_norm", true)?;
+    let names = if sandwich { SANDWICH_NAMES } else { NAMES_3 };
+    let whole = DecoderSpec { names, ..DecoderSpec::read(keys, true)? };
+    let hidden = whole.hidden;
+    let window = keys.count_or("sliding_window", 256)?;
+    let [conv, sliding, full] = [None, Some(Some(window)), Some(None)];
+    let words = [("conv", conv), ("sliding_attention", sliding), ("full_attention", full)];
+    let usual = |layer: u64| match layer % 4 {
+        2 => full,
+        0 if layer > 0 => sliding,
+        _ => conv,
+    };
+    let kinds = layer_kinds(keys, "layer_types", whole.layers, &words)?
+        .unwrap_or_else(|| (0..whole.layers.value).map(usual).collect());
+    keys.count("head_dim")?;
+    let gate = keys.flag("use_attention_gate", true)?.then_some(OutputGate::PerHead("g_proj"));
+    let attention = Attention::read_stated(keys, hidden)?.biased(keys.flag("attention_bias", false)?);
+    let attention = Attention { qk_norm: QkNorm::PerHead, output_gate: gate, ..attention };
+    let far = RopeClass { theta: 1_000_000, share: [1, 2], ..RopeClass::WHOLE };
+    let (far, near) = (attention.clone().rotated(keys, far)?, attention.rotated(keys, RopeClass::SLIDING)?);
+    let kernel = keys.count_or("conv_L_cache", 7)?;
+    let conv = Recurrent::Conv(GatedConv { hidden, kernel, bias: keys.flag("conv_bias", false)? });
+    let network = FeedForward::read(keys, hidden)?;
+    let layer = |kind: Option<Option<Count>>| {
+        let mixer = match kind {
+            None => Mixer::Recurrent(Box::new(conv.clone())),
+            Some(None) => Mixer::Attention(far.clone()),
+            Some(window) => Mixer::Attention(Attention { mask: window.into(), ..near.clone() }),
+        };
+        let arrangement = if sandwich { Arrangement::Sandwich } else { Arrangement::PreNorm };
+        Layer { arrangement, ..Layer::of(hidden, mixer, network.clone()) }
+    };
+    Ok(whole.graph(kinds.into_iter().map(layer).collect(), vec![]))
 }
 
 fn whole(keys: &Keys<'_>) -> Result<DecoderSpec, Error> {

@@ -19,6 +19,16 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(whole.uniform(Layer::new(attention, network)))
 }
 
+/// `bitnet`: norms before the last matrices of attention and network (`modular_bitnet.py` of transformers 5.24). Their
+/// ternary values are a weight format.
+pub fn build_bitnet(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let whole = DecoderSpec::read(keys, false)?;
+    let attention = Attention::read_grouped(keys, whole.hidden)?.biased(keys.flag("attention_bias", false)?);
+    let attention = Attention { result_norm: Some("self_attn.attn_sub_norm"), ..attention };
+    let network = FeedForward { inner_norm: Some("ffn_sub_norm"), ..FeedForward::read(keys, whole.hidden)? };
+    Ok(whole.uniform(Layer::new(attention, network)))
+}
+
 /// `mistral`: one window for all layers; the class default is 4096 if the key is missing.
 pub fn build_mistral(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     // `sliding_window_size`, `attention_sink_size` and `prefill_chunk_size` are keys of a serving runtime.

@@ -8,7 +8,7 @@ use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::{Attention, QkNorm};
 use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
-use crate::graph::part::layer::Layer;
+use crate::graph::part::layer::{Arrangement, Layer};
 use crate::graph::part::names::TensorNames;
 use crate::graph::part::window::{interleaved_windows, without_windows};
 use crate::quantity::count::Count;
@@ -18,6 +18,18 @@ use crate::spec::model::keys::Keys;
 /// `granite`: multipliers on embedding, residual and logits change no shape.
 pub fn build_granite(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     with_biases(keys, DecoderSpec::read(keys, false)?, None)
+}
+
+/// `hyperclovax`: Granite's layers, with norms after attention and network as well unless `use_post_norm` is off
+/// (`modular_hyperclovax.py` of transformers 5.24).
+pub fn build_hyperclovax(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let whole = DecoderSpec::read(keys, false)?;
+    let layer = biased_layer(keys, &whole, None)?;
+    if !keys.flag("use_post_norm", true)? {
+        return Ok(whole.uniform(layer));
+    }
+    let whole = DecoderSpec { names: HYPERCLOVAX_NAMES, ..whole };
+    Ok(whole.uniform(Layer { arrangement: Arrangement::Sandwich, ..layer }))
 }
 
 /// `smollm3`: some layers without position encoding; optional windows in those.
@@ -119,7 +131,7 @@ pub fn build_internlm(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(whole.uniform(Layer::new(attention, FeedForward::read(keys, whole.hidden)?)))
 }
 
-/// `internlm3`: Llama without biases.
+/// `internlm3`: Llama without biases; the class of transformers 5.24 is Llama's, with its switches.
 pub fn build_internlm3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.only("bias", &json!(false))?;
     keys.only("qkv_bias", &json!(false))?;
@@ -170,6 +182,12 @@ fn biased_layer(keys: &Keys<'_>, whole: &DecoderSpec, all: Option<bool>) -> Resu
     let network = FeedForward { bias, ..FeedForward::read(keys, whole.hidden)? };
     Ok(Layer::new(attention, network))
 }
+
+const HYPERCLOVAX_NAMES: TensorNames = TensorNames::of_table(&[
+    ("post_attention_layernorm", "post_norm1"),
+    ("pre_feedforward_layernorm", "post_attention_layernorm"),
+    ("post_feedforward_layernorm", "post_norm2"),
+]);
 
 const HUNYUAN_NAMES: TensorNames = TensorNames::of_table(&[
     ("self_attn.q_norm", "self_attn.query_layernorm"),

@@ -3,10 +3,10 @@
 //!
 //! Independent of how an image is divided into tiles. If that is unknown, so is the number of image tokens.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::vision::clip::{self, ClipProjector};
-use super::vision::{pixtral, shuffle};
+use super::vision::{pixtral, shuffle, siglip2};
 use super::wrapper::{self, INSIDE_MODEL, inside, language, vision, wrap};
 use crate::graph::arch::class_keys::ignored;
 use crate::graph::model::ModelGraph;
@@ -27,7 +27,66 @@ pub fn build_next(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     with_two_matrices(keys, "llama", "clip_vision_model", true)
 }
 
-/// `llava_onevision`: the same with SigLIP.
+/// `llava_next_video`: the same; frames are pooled without weights (`modular_llava_next_video.py` of transformers 5.24).
+pub fn build_next_video(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    keys.set_aside(&["spatial_pool_stride"]);
+    if keys.says("spatial_pool_mode", "conv") && keys.has("spatial_pool_mode") {
+        let fix = "report the model: pooling by a convolution needs its own builder";
+        return Err(Error::new("spatial_pool_mode", "conv", "average or max", fix));
+    }
+    build_next(keys)
+}
+
+/// `vipllava`: the states of several layers, joined.
+pub fn build_vip(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    keys.set_aside(&["projector_layernorm_eps"]);
+    let layers = match keys.value("vision_feature_layer") {
+        Some(Value::Array(layers)) => layers.len().max(1) as u64,
+        Some(Value::Number(_)) => 1,
+        _ => 5,
+    };
+    let graph = inside(keys, "llama", |text| language(text, LANGUAGES))?;
+    let tower = clip::vip(&vision(keys, "clip_vision_model")?, graph.hidden, layers)?;
+    Ok(wrap(graph, INSIDE_MODEL, vec![tower]))
+}
+
+/// `video_llava`: one encoder for images and one for videos.
+pub fn build_video(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let graph = inside(keys, "llama", |text| language(text, LANGUAGES))?;
+    let bias = keys.flag("multimodal_projector_bias", true)?;
+    let towers = clip::images_and_videos(&vision(keys, "clip_vision_model")?, graph.hidden, bias)?;
+    Ok(wrap(graph, INSIDE_MODEL, towers))
+}
+
+/// `deepseek_vl`: SigLIP and two matrices before Llama.
+pub fn build_deepseek(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let graph = inside(keys, "llama", |text| language(text, &["llama"]))?;
+    let tower = clip::deepseek(&vision(keys, "siglip_vision_model")?, graph.hidden)?;
+    Ok(wrap(graph, INSIDE_MODEL, vec![tower]))
+}
+
+/// `video_llama_3`: SigLIP for images of any size before Qwen2.
+pub fn build_video_llama(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let graph = inside(keys, "qwen2", |text| language(text, &["qwen2"]))?;
+    let tower = siglip2::video_llama(&vision(keys, "siglip_vision_model")?, graph.hidden)?;
+    Ok(wrap(graph, INSIDE_MODEL, vec![tower]))
+}
+
+/// `lfm2_vl`: SigLIP-2 before LFM2, dense or with experts.
+pub fn build_lfm2(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let graph = inside(keys, "lfm2", |text| language(text, &["lfm2", "lfm2_moe"]))?;
+    let projector = siglip2::UnshuffledProjector {
+        text: graph.hidden,
+        merge: keys.count_or("downsample_factor", 2)?,
+        inner: keys.count_or("projector_hidden_size", 2560)?,
+        bias: keys.flag("projector_bias", true)?,
+        normed: keys.flag("projector_use_layernorm", true)?,
+    };
+    let tower = siglip2::lfm2(&vision(keys, "siglip_vision_model")?, &projector)?;
+    Ok(wrap(graph, INSIDE_MODEL, vec![tower]))
+}
+
+/// `llava_onevision`: LLaVA-NeXT with SigLIP.
 pub fn build_onevision(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     with_two_matrices(keys, "qwen2", "siglip_vision_model", true)
 }
@@ -48,7 +107,10 @@ fn with_two_matrices(
     let bias = keys.flag("multimodal_projector_bias", true)?;
     let seen = vision(keys, encoder)?;
     let tower = match seen.says("model_type", "pixtral") && seen.has("model_type") {
-        true => pixtral::tower(&seen, &pixtral::PixtralProjector { text: graph.hidden, merge: None, bias })?,
+        true => pixtral::tower(
+            &seen,
+            &pixtral::PixtralProjector { text: graph.hidden, merge: None, bias, places: pixtral::PLACES },
+        )?,
         false => clip::tower(&seen, encoder, &ClipProjector::TwoLayer { text: graph.hidden, bias, newline })?,
     };
     Ok(wrap(graph, INSIDE_MODEL, vec![tower]))

@@ -50,7 +50,7 @@ pub fn build_minicpm3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     };
     let bias = keys.flag("attention_bias", false)?;
     let rope = Some(Rope::of(keys, qk_rope_head_dim, RopeClass::WHOLE)?);
-    let latent = Latent { hidden, dims, q_lora_rank, bias, indexer: None, rope };
+    let latent = Latent { hidden, dims, q_lora_rank, bias, indexer: None, rope, output_gate: None };
     let network = FeedForward::read(keys, hidden)?;
     let network = FeedForward { bias: keys.flag("mlp_bias", false)?, ..network };
     Ok(whole.uniform(Layer::of(hidden, Mixer::Latent(latent), network)))

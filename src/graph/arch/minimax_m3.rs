@@ -37,7 +37,8 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(wrapper::wrap(graph, wrapper::INSIDE_MODEL, vec![tower]))
 }
 
-fn build_text(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+/// `minimax_m3_vl_text`: the language model alone.
+pub fn build_text(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     // Keys for numerics, and multi-token prediction that files declare and checkpoints do not contain.
     keys.set_aside(&["use_gemma_norm", "swiglu_alpha", "num_mtp_modules"]);
     keys.only("use_qk_norm", &json!(true))?;

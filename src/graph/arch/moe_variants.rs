@@ -42,18 +42,41 @@ pub fn build_granitemoe(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 pub fn build_granitemoe_shared(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole = DecoderSpec { names: GRANITE_NAMES, ..DecoderSpec::read(keys, false)? };
     let attention = Attention::read_grouped(keys, whole.hidden)?.biased(keys.flag("attention_bias", false)?);
-    let width = keys.stated("shared_intermediate_size")?.count_unless_zero("shared_intermediate_size")?;
+    keys.stated("shared_intermediate_size")?;
+    let moe = granite_experts(keys, whole.hidden)?;
+    Ok(whole.uniform(Layer::new(attention, moe)))
+}
+
+/// Granite's experts, with a shared network if it has a width.
+pub(super) fn granite_experts(keys: &Keys<'_>, hidden: Count) -> Result<Moe, Error> {
+    let width = keys.count_unless_zero("shared_intermediate_size")?;
     let shared = width.map(|width| SharedExperts {
         tensor: "shared_mlp",
-        network: FeedForward::gated(whole.hidden, width),
+        network: FeedForward::gated(hidden, width),
         gate: None,
     });
-    let moe = Moe { shared, ..local_experts(keys, whole.hidden)? };
-    Ok(whole.uniform(Layer::new(attention, moe)))
+    Ok(Moe { shared, ..local_experts(keys, hidden)? })
 }
 
 fn local_experts(keys: &Keys<'_>, hidden: Count) -> Result<Moe, Error> {
     Moe::read(keys, hidden, ["num_local_experts", "num_experts_per_tok", "intermediate_size"])
+}
+
+/// `aria_text`: Llama's layers with experts and shared ones of the same width (`modular_aria.py` of transformers 5.24).
+pub fn build_aria(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let whole = DecoderSpec::read(keys, false)?;
+    let attention = Attention::read_grouped(keys, whole.hidden)?.biased(keys.flag("attention_bias", false)?);
+    let (bias, width) = (keys.flag("mlp_bias", false)?, keys.count("intermediate_size")?);
+    let shared = keys.count("moe_num_shared_experts")?.value * width.value;
+    let shared = Count::derived("shared_intermediate", shared, "moe_num_shared_experts × intermediate_size");
+    let network = FeedForward { bias, ..FeedForward::gated(whole.hidden, shared) };
+    let moe = Moe {
+        router: "mlp.router",
+        stacking: Stacking::InOut,
+        shared: Some(SharedExperts { tensor: "mlp.shared_experts", network, gate: None }),
+        ..Moe::read(keys, whole.hidden, ["moe_num_experts", "moe_topk", "intermediate_size"])?
+    };
+    Ok(whole.uniform(Layer::new(attention, moe)))
 }
 
 /// `dbrx`: experts stored as rows of three matrices.
@@ -186,7 +209,7 @@ fn ernie_module(layer: &Layer, index: u64) -> Vec<Weight> {
     weights
 }
 
-const GRANITE_NAMES: TensorNames = TensorNames::of_table(&[
+pub(super) const GRANITE_NAMES: TensorNames = TensorNames::of_table(&[
     ("shared_mlp.gate_proj shared_mlp.up_proj", "shared_mlp.input_linear"),
     ("shared_mlp.down_proj", "shared_mlp.output_linear"),
     ("mlp.gate", "block_sparse_moe.router"),

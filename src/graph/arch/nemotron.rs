@@ -48,6 +48,14 @@ pub fn build_arcee(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(whole.uniform(plain(keys, &whole, RopeClass::WHOLE)?))
 }
 
+/// The language model of `cosmos3_edge`: the same under other names; its head is always stored separately
+/// (`modular_cosmos3_edge.py` of transformers 5.24).
+pub fn build_edge(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let names = TensorNames::of_table(&[("mlp.up_proj", "mlp.fc1"), ("mlp.down_proj", "mlp.fc2")]);
+    let whole = DecoderSpec { names, tied: false, ..DecoderSpec::read(keys, false)? };
+    Ok(whole.uniform(plain(keys, &whole, RopeClass::WHOLE)?))
+}
+
 /// `apertus`: a norm on each head of Q and K, and an activation (xIELU) with two learned scalars per layer.
 pub fn build_apertus(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.only("post_norm", &json!(false))?;
@@ -66,6 +74,13 @@ pub fn build_apertus(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         false => network,
     };
     Ok(whole.uniform(Layer::new(attention, network)))
+}
+
+/// `apertus1p5_text`: the same; a head of another size than the embedding is not supported
+/// (`configuration_apertus1p5.py` of transformers 5.24).
+pub fn build_apertus1p5(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    keys.only("output_vocab_size", &json!(null))?;
+    build_apertus(keys)
 }
 
 /// `persimmon`: LayerNorm with shift, also on the heads of Q and K; biases throughout.

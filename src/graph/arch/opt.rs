@@ -1,5 +1,7 @@
 //! OPT: learned positions, biases throughout; the 350M model has norms after its sums and a narrow embedding.
 
+use serde_json::json;
+
 use crate::graph::assembly::Affine;
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::{Attention, mha};
@@ -36,6 +38,57 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let arrangement = if before { Arrangement::PreNorm } else { Arrangement::NormedSum };
     Ok(whole.uniform(Layer { norm, arrangement, ..Layer::new(attention, network) }))
 }
+
+/// `biogpt`: OPT's layers under other names (`modular_biogpt.py` of transformers 5.24).
+pub fn build_biogpt(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    keys.set_aside(&["scale_embedding"]);
+    let whole = DecoderSpec::read(keys, true)?;
+    let rows = keys.count("max_position_embeddings")?.value + 2;
+    let positions = Some(Count::derived("positions", rows, "max_position_embeddings + 2"));
+    let heads = keys.count("num_attention_heads")?;
+    let width = keys.count("intermediate_size")?;
+    biased(DecoderSpec { positions, names: BIOGPT_NAMES, ..whole }, heads, width)
+}
+
+/// `xglm`: the same with computed positions (`modeling_xglm.py` of transformers 5.24).
+pub fn build_xglm(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    keys.set_aside(&["scale_embedding"]);
+    keys.only("add_cross_attention", &json!(false))?;
+    let named = |names: [&'static str; 2]| keys.count(keys.spelling(&names)?);
+    let hidden = named(["d_model", "hidden_size"])?;
+    let layers = named(["num_layers", "num_hidden_layers"])?;
+    let whole = DecoderSpec::of(keys, hidden, layers, keys.count("vocab_size")?, true)?;
+    let heads = named(["attention_heads", "num_attention_heads"])?;
+    biased(DecoderSpec { names: XGLM_NAMES, ..whole }, heads, keys.count("ffn_dim")?)
+}
+
+/// Pre-norm layers with biases throughout.
+fn biased(whole: DecoderSpec, heads: Count, width: Count) -> Result<ModelGraph, Error> {
+    let norm = Affine::ScaleAndShift;
+    let attention = Attention::of(whole.hidden, heads, mha(heads), None)?.biased(true);
+    let network = FeedForward::plain(whole.hidden, width, true);
+    Ok(DecoderSpec { norm, ..whole }.uniform(Layer { norm, ..Layer::new(attention, network) }))
+}
+
+const BIOGPT_NAMES: TensorNames = TensorNames::of_table(&[
+    ("input_layernorm", "self_attn_layer_norm"),
+    ("post_attention_layernorm", "final_layer_norm"),
+    ("self_attn.o_proj", "self_attn.out_proj"),
+    ("mlp.up_proj", "fc1"),
+    ("mlp.down_proj", "fc2"),
+    ("model.norm", "biogpt.layer_norm"),
+    ("lm_head", "output_projection"),
+    ("model", "biogpt"),
+]);
+
+const XGLM_NAMES: TensorNames = TensorNames::of_table(&[
+    ("input_layernorm", "self_attn_layer_norm"),
+    ("post_attention_layernorm", "final_layer_norm"),
+    ("self_attn.o_proj", "self_attn.out_proj"),
+    ("mlp.up_proj", "fc1"),
+    ("mlp.down_proj", "fc2"),
+    ("model.norm", "model.layer_norm"),
+]);
 
 const NAMES: TensorNames = TensorNames::of_table(&[
     ("input_layernorm", "self_attn_layer_norm"),

@@ -2,12 +2,13 @@
 //!
 //! Defaults for missing keys: the configuration classes of transformers.
 
+use super::qwen::headed_attention;
 use super::vision::qwen as tower;
 use super::wrapper::{INSIDE_MODEL, inside, vision, wrap};
 use crate::graph::assembly::{below, weight};
 use crate::graph::cache::StateWidth;
 use crate::graph::model::ModelGraph;
-use crate::graph::part::attention::{Attention, QkNorm};
+use crate::graph::part::attention::{Attention, OutputGate, QkNorm};
 use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::delta::Delta;
 use crate::graph::part::feed_forward::FeedForward;
@@ -110,6 +111,36 @@ fn moe(keys: &Keys<'_>, hidden: Count, experts: u64, top_k: u64) -> Result<Moe, 
     Ok(Moe { shared: Some(shared), ..moe })
 }
 
+/// `lara_mini`: Qwen3.5's delta layers, attention without a gate in sliding and in full layers, a shared expert without
+/// a gate (`modular_lara_mini.py` of transformers 5.24).
+pub fn build_lara_mini(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let whole = DecoderSpec { names: FIVE, ..DecoderSpec::read(keys, true)? };
+    let hidden = whole.hidden;
+    let window = keys.count_or("sliding_window", 512)?;
+    let words = [
+        ("linear_attention", None),
+        ("sliding_attention", Some(Some(window))),
+        ("full_attention", Some(None)),
+    ];
+    let period = [0, 1, 0, 2, 1].map(|kind: usize| words[kind].1);
+    let kinds = layer_kinds(keys, "layer_types", whole.layers, &words)?
+        .unwrap_or_else(|| period.into_iter().cycle().take(whole.layers.value as usize).collect());
+    let attention = headed_attention(keys, &whole)?;
+    keys.count("linear_num_key_heads")?;
+    keys.count("linear_num_value_heads")?;
+    let delta = Box::new(Recurrent::Delta(Delta::read(keys, hidden, StateWidth::Single)?));
+    let moe = moe(keys, hidden, 128, 4)?;
+    let moe = Moe { shared: moe.shared.map(|shared| SharedExperts { gate: None, ..shared }), ..moe };
+    let layer = |kind: Option<Option<Count>>| {
+        let mixer = match kind {
+            None => Mixer::Recurrent(delta.clone()),
+            Some(window) => Mixer::Attention(Attention { mask: window.into(), ..attention.clone() }),
+        };
+        Layer::of(hidden, mixer, moe.clone())
+    };
+    Ok(whole.graph(kinds.into_iter().map(layer).collect(), vec![]))
+}
+
 /// `layer_types`, else attention in every `full_attention_interval`-th layer.
 fn layers(
     keys: &Keys<'_>,
@@ -132,7 +163,11 @@ fn layers(
     let head_dim = keys.count_or("head_dim", 256)?;
     let bias = keys.flag("attention_bias", false)?;
     let attention = Attention::of(hidden, heads, kv_heads, Some(head_dim))?.biased(bias);
-    let attention = Attention { qk_norm: QkNorm::PerHead, output_gate: Some("q_proj"), ..attention };
+    let attention = Attention {
+        qk_norm: QkNorm::PerHead,
+        output_gate: Some(OutputGate::PerElement("q_proj")),
+        ..attention
+    };
     let attention = attention.rotated(keys, RopeClass::QUARTER)?;
     let delta = Recurrent::Delta(Delta::read(keys, hidden, width)?);
     let layer =

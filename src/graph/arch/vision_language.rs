@@ -1,10 +1,13 @@
-//! Wrappers around language models of other families: Mistral-3, Gemma-3, Qwen-VL, Kimi-K2.5, GLM-V.
+//! Wrappers around language models of other families: Mistral-3, Gemma-3, Qwen-VL, Kimi-K2.5, GLM-V, and models of
+//! speech and documents.
 
 use serde_json::json;
 
-use super::vision::{clip, glm as glm_tower, moonvit, pixtral, qwen as qwen_tower, whisper};
+use super::vision::{
+    clip, glm as glm_tower, minicpm, moonvit, pixtral, qwen as qwen_tower, sam, siglip2, whisper,
+};
 use super::wrapper::{self, INSIDE_MODEL, inside, inside_or_flat, language, vision, wrap};
-use super::{deepseek, glm, qwen, qwen_moe};
+use super::{cohere, deepseek, exaone, glm, llama_variants, nemotron, qwen, qwen_moe};
 use crate::graph::model::ModelGraph;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
@@ -16,12 +19,82 @@ pub fn build_mistral3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         text: graph.hidden,
         merge: Some(keys.count_or("spatial_merge_size", 2)?),
         bias: keys.flag("multimodal_projector_bias", false)?,
+        places: pixtral::PLACES,
     };
     let tower = pixtral::tower(&vision(keys, "pixtral")?, &projector)?;
     Ok(wrap(graph, INSIDE_MODEL, vec![tower]))
 }
 
-/// `gemma3`: SigLIP before Gemma-3.
+/// `lighton_ocr`: the same under other names, before Qwen3 (`modular_lighton_ocr.py` of transformers 5.24).
+pub fn build_lighton(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let graph = inside(keys, "qwen3", |keys| language(keys, &["qwen3"]))?;
+    let projector = pixtral::PixtralProjector {
+        text: graph.hidden,
+        merge: Some(keys.count_or("spatial_merge_size", 2)?),
+        bias: false,
+        places: ["model.vision_encoder", "model.vision_projection"],
+    };
+    let tower = pixtral::tower(&vision(keys, "pixtral")?, &projector)?;
+    Ok(wrap(graph, INSIDE_MODEL, vec![tower]))
+}
+
+/// `exaone4_5`: Qwen2.5-VL's encoder with grouped heads before EXAONE-4.0.
+pub fn build_exaone(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let graph = inside(keys, "exaone4", exaone::build_exaone4)?;
+    Ok(wrap(graph, INSIDE_MODEL, vec![qwen_tower::exaone(&vision(keys, "exaone4_5_vision")?)?]))
+}
+
+/// `hyperclovax_vision_v2`: Qwen2.5-VL's encoder before HyperCLOVA X.
+pub fn build_hyperclovax(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let graph = inside(keys, "hyperclovax", llama_variants::build_hyperclovax)?;
+    let tower = qwen_tower::hyperclovax(&vision(keys, "qwen2_5_vl_vision")?, graph.hidden)?;
+    Ok(wrap(graph, INSIDE_MODEL, vec![tower]))
+}
+
+/// `paddleocr_vl`: SigLIP for images of any size before ERNIE-4.5.
+pub fn build_paddle(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let graph = inside(keys, "paddleocr_vl_text", llama_variants::build_ernie)?;
+    let tower = siglip2::paddle(&vision(keys, "paddleocr_vl_vision")?, graph.hidden)?;
+    Ok(wrap(graph, INSIDE_MODEL, vec![tower]))
+}
+
+/// `minicpmv4_6`, `minicpmv4_7` and `minicpm_ocr`: SigLIP with mergers before Qwen3.5.
+pub fn build_minicpm(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let shorter = minicpm::drops_last(keys)?;
+    let times = keys.count_or("merger_times", 1)?;
+    let languages = ["qwen3_5_text", "qwen3_5_moe_text"];
+    let graph = inside(keys, "qwen3_5_text", |text| language(text, &languages))?;
+    let seen = vision(keys, "siglip_vision_model")?;
+    let tower = minicpm::tower(&seen, graph.hidden, times, shorter)?;
+    Ok(wrap(graph, INSIDE_MODEL, vec![tower]))
+}
+
+/// `got_ocr2` and `pp_chart2table`: SAM's encoder before Qwen2.
+pub fn build_got(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let graph = inside(keys, "qwen2", |text| language(text, &["qwen2"]))?;
+    let tower = sam::tower(&vision(keys, "got_ocr2_vision")?, graph.hidden)?;
+    Ok(wrap(graph, INSIDE_MODEL, vec![tower]))
+}
+
+/// `voxtral`: Whisper's encoder before Llama; the outer width is a copy of the language model's.
+pub fn build_voxtral(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    keys.set_aside(&["audio_token_id", "hidden_size", "vocab_size"]);
+    let graph = inside(keys, "llama", |text| language(text, &["llama"]))?;
+    let audio = wrapper::encoder(keys, "audio_config", "voxtral_encoder")?;
+    let tower = whisper::voxtral(&audio, graph.hidden)?;
+    Ok(wrap(graph, INSIDE_MODEL, vec![tower]))
+}
+
+/// `glmasr`: Whisper's layers with rotation before Llama.
+pub fn build_glmasr(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    keys.set_aside(&["audio_token_id"]);
+    let graph = inside(keys, "llama", |text| language(text, &["llama"]))?;
+    let audio = wrapper::encoder(keys, "audio_config", "glmasr_encoder")?;
+    let tower = whisper::glm(&audio, graph.hidden)?;
+    Ok(wrap(graph, INSIDE_MODEL, vec![tower]))
+}
+
+/// `gemma3` and `shieldgemma2`: SigLIP before Gemma-3.
 pub fn build_gemma3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let graph = inside(keys, "gemma3_text", |keys| language(keys, &["gemma3_text"]))?;
     let tokens = keys.count_or("mm_tokens_per_image", 256)?;
@@ -41,9 +114,24 @@ pub fn build_qwen2_5_vl(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(wrap(graph, INSIDE_MODEL, vec![qwen_tower::qwen2_5(&vision(keys, "qwen2_5_vl_vision")?)?]))
 }
 
-/// `qwen3_vl`.
+/// `qwen3_vl` and `cosmos3_omni`.
 pub fn build_qwen3_vl(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     qwen3(keys, "qwen3_vl_text", qwen::build_qwen3)
+}
+
+/// `cohere_compass`: the same before Cohere's layers.
+pub fn build_compass(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    qwen3(keys, "cohere_compass_text", cohere::build_compass)
+}
+
+/// `cosmos3_edge`: SigLIP-2 before a language model whose head no key ties.
+pub fn build_edge(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    wrapper::set_prompt_aside(keys);
+    keys.set_aside(&["tie_word_embeddings"]);
+    let graph = nemotron::build_edge(&wrapper::text(keys, "cosmos3_edge_text")?)?;
+    let inner = keys.count_or("projector_hidden_size", 11520)?;
+    let tower = siglip2::cosmos(&vision(keys, "cosmos3_edge_vision")?, graph.hidden, inner)?;
+    Ok(wrap(graph, INSIDE_MODEL, vec![tower]))
 }
 
 /// `qwen3_vl_moe`.
@@ -84,7 +172,13 @@ pub fn build_glm4v(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(wrap(graph, INSIDE_MODEL, vec![glm_tower::tower(&vision(keys, "glm4v_vision")?)?]))
 }
 
-/// `glm46v`: GLM-4.6V: the parts of GLM-4.5V or GLM-4.1V, by the language model's class.
+/// `glm_ocr`: GLM-4.1V's parts without biases in the language model.
+pub fn build_glm_ocr(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let graph = inside(keys, "glm_ocr_text", glm::build_ocr)?;
+    Ok(wrap(graph, INSIDE_MODEL, vec![glm_tower::ocr(&vision(keys, "glm_ocr_vision")?)?]))
+}
+
+/// `glm46v` and `glmga`: GLM-4.6V: the parts of GLM-4.5V or GLM-4.1V, by the language model's class.
 pub fn build_glm46v(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let graph = inside(keys, "glm4v_text", |text| {
         let sparse = text.text("model_type")?.is_some_and(|class| class == "glm4v_moe_text");

@@ -125,20 +125,50 @@ pub fn wrap(mut graph: ModelGraph, place: WrapperPaths, towers: Vec<Tower>) -> M
 }
 
 /// Wrappers whose head is tied if either they or their language model set the key.
-const EITHER: &[&str] =
-    &["glm4v", "glm4v_moe", "llava", "llava_onevision", "minimax_m3_vl", "mllama", "qwen2_5_vl", "qwen2_vl"];
+const EITHER: &[&str] = &["mllama"];
+
+/// Wrappers of transformers 5 whose head no key ties.
+const SEPARATE: &[&str] = &["mllama", "qwen2_audio", "voxtral"];
+
+/// The same, whatever version wrote the file: the class takes over the language model's key (transformers 5.24).
+const FORWARDING: &[&str] = &[
+    "glm4v",
+    "glm4v_moe",
+    "glm_ocr",
+    "llava",
+    "llava_next_video",
+    "llava_onevision",
+    "minimax_m3_vl",
+    "paddleocr_vl",
+    "qwen2_5_vl",
+    "qwen2_vl",
+    "shieldgemma2",
+    "video_llama_3",
+];
 
 /// Of the other wrappers, whose own key decides, those that tie the head by class default.
 const TYING: &[&str] = &[
     "aya_vision",
     "cohere2_vision",
+    "deepseek_vl",
     "gemma3",
     "gemma3n",
     "gemma4",
+    "gemma4_unified",
+    "glmasr",
+    "got_ocr2",
+    "hyperclovax_vision_v2",
     "internvl",
     "kimi_k25",
+    "lfm2_vl",
+    "lighton_ocr",
+    "minicpm_ocr",
+    "moss_transcribe_diarize",
     "mistral3",
+    "paddleocr_vl",
     "paligemma",
+    "pp_chart2table",
+    "qwen3_asr",
 ];
 
 /// Whether transformers 5 or later wrote the file. It ties heads by the wrapper's key alone, and writes the language
@@ -159,12 +189,13 @@ pub fn tied(mut graph: ModelGraph, keys: &Keys<'_>, text: &Keys<'_>) -> Result<M
     // A file without model_type is loaded by no class that could decide.
     let class = keys.text("model_type")?;
     let among = |classes: &[&str]| class.as_deref().is_none_or(|class| classes.contains(&class));
-    let either = among(EITHER);
+    let named = |classes: &[&str]| class.is_some() && among(classes);
+    let forwards = named(FORWARDING);
+    let either = among(EITHER) || forwards;
     let wrapper_rules = written_by_5(keys)?;
-    // Mllama's class in transformers 5 does not read the language model's key.
-    let alone = wrapper_rules && class.as_deref() == Some("mllama");
-    let default = if either { inside && !alone } else { among(TYING) };
-    let outside = keys.flag(key, default)?;
+    let separate = wrapper_rules && named(SEPARATE);
+    let default = if either { inside && !separate || named(TYING) } else { among(TYING) };
+    let outside = keys.flag(key, default)? && !separate;
     let both_say = !wrapper_rules && (text.has(key) || !keys.has(key));
     if inside != outside && both_say && (outside || !either) {
         return Err(Error::new(
@@ -174,7 +205,7 @@ pub fn tied(mut graph: ModelGraph, keys: &Keys<'_>, text: &Keys<'_>) -> Result<M
             "set both to true (lm_head is tied to the embedding) or both to false (lm_head is stored separately)",
         ));
     }
-    let tied = outside || (either && inside && !wrapper_rules);
+    let tied = outside || (either && inside && (forwards || !wrapper_rules));
     let vocabulary = |node: &NodeIndex| match graph.head.graph[*node].operator {
         Operator::Linear { input, output, .. } if graph.head.graph[*node].name == "lm_head" => {
             Some((*node, vec![output.value, input.value]))

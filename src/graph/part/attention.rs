@@ -47,6 +47,57 @@ pub enum KvSource {
     Shared,
 }
 
+/// A gate on the result of attention, from the matrix of this name.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum OutputGate {
+    /// One number per element: extra rows of `q_proj` (Qwen3-Next), or a matrix of its own (AFMoE).
+    PerElement(&'static str),
+    /// The same with `gate_bias`, which all elements of a head share (Beam).
+    BiasPerHead(&'static str),
+    /// One number per head (LFM3, Laguna).
+    PerHead(&'static str),
+}
+
+impl OutputGate {
+    /// Adds the gate's matrix, for `heads` heads with `width` elements in all; `q_bias` is the bias of `q_proj`.
+    pub(super) fn project(
+        self,
+        block: &mut Assembly,
+        (from, hidden): (NodeIndex, Count),
+        (heads, width): (Count, Count),
+        q_bias: bool,
+    ) -> NodeIndex {
+        let (stored, output) = match self {
+            OutputGate::PerElement(stored) | OutputGate::BiasPerHead(stored) => (stored, width),
+            OutputGate::PerHead(stored) => (stored, heads),
+        };
+        // Rows of `q_proj` have its bias. A separate matrix has none.
+        let bias = q_bias && stored == "q_proj";
+        let (name, tensor) = ("q_gate_proj", format!("self_attn.{stored}"));
+        let (split, role) = (Split::Heads, TensorRole::Attention);
+        let matrix = weight(format!("{tensor}.weight"), vec![output.value, hidden.value], role);
+        let stored = match (self, bias) {
+            (OutputGate::BiasPerHead(_), _) => {
+                vec![matrix, weight("self_attn.gate_bias", vec![heads.value], TensorRole::Bias)]
+            }
+            (_, true) => vec![matrix, weight(format!("{tensor}.bias"), vec![output.value], TensorRole::Bias)],
+            (_, false) => vec![matrix],
+        };
+        block.node(name, Operator::Linear { input: hidden, output, split }, stored, &[from])
+    }
+}
+
+/// The result of attention, of `width` elements, behind its gate if it has one.
+pub(super) fn gated(
+    block: &mut Assembly,
+    attention: NodeIndex,
+    gate: Option<NodeIndex>,
+    width: Count,
+) -> NodeIndex {
+    let Some(gate) = gate else { return attention };
+    block.node("output_gate", Operator::Activation { width, gated: true }, vec![], &[attention, gate])
+}
+
 /// Multi-head attention of one layer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Attention {
@@ -61,9 +112,10 @@ pub struct Attention {
     pub v_head_dim: Option<Count>,
     /// Source of keys and values.
     pub source: KvSource,
-    /// A sigmoid gate on the result, from the matrix of this name: extra rows of `q_proj` (Qwen3-Next), or a matrix of
-    /// its own (AFMoE).
-    pub output_gate: Option<&'static str>,
+    /// A norm over all heads of the result, before the output projection (BitNet).
+    pub result_norm: Option<&'static str>,
+    /// The gate on the result.
+    pub output_gate: Option<OutputGate>,
     /// A norm without weights on each value head (Gemma-3n, Gemma-4).
     pub v_norm: bool,
     /// Biases on queries, keys and values.
@@ -104,6 +156,7 @@ impl Attention {
             head_dim,
             v_head_dim: None,
             source: KvSource::Own,
+            result_norm: None,
             output_gate: None,
             v_norm: false,
             qkv_bias: false,
@@ -184,13 +237,8 @@ impl Attention {
         let (own, both) = (self.source != KvSource::Shared, self.source == KvSource::Own);
         let k = own.then(|| project("k_proj", kv_width, Split::KvHeads));
         let v = both.then(|| project("v_proj", v_width, Split::KvHeads)).or(k);
-        let gate = self.output_gate.map(|stored| {
-            // Rows of `q_proj` have its bias. A separate matrix has none.
-            let bias = self.qkv_bias && stored == "q_proj";
-            let (name, tensor) = ("q_gate_proj", format!("self_attn.{stored}"));
-            let (split, role) = (Split::Heads, TensorRole::Attention);
-            block.linear(from, Matrix { name, tensor, input: hidden, output: o_width, split, role, bias })
-        });
+        let gate =
+            self.output_gate.map(|gate| gate.project(block, (from, hidden), (heads, o_width), self.qkv_bias));
         let q = self.norm(block, q, "q_norm", heads, q_width, Split::Heads);
         let k = k.map(|k| self.norm(block, k, "k_norm", kv_heads, kv_width, Split::KvHeads));
         let v = v.map(|v| {
@@ -202,11 +250,9 @@ impl Attention {
         });
         let indexer = self.indexer.map(|indexer| indexer.assemble(block, from, from));
         let attention = self.kernel(block, (q, k, v), indexer);
-        let attention = match gate {
-            Some(gate) => {
-                let gated = Operator::Activation { width: o_width, gated: true };
-                block.node("output_gate", gated, vec![], &[attention, gate])
-            }
+        let attention = gated(block, attention, gate, o_width);
+        let attention = match self.result_norm {
+            Some(tensor) => block.stream_norm(attention, "result_norm", tensor, Affine::Scale),
             None => attention,
         };
         block.linear(

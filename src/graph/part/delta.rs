@@ -35,6 +35,8 @@ pub struct Delta {
     pub kernel: Count,
     /// Number format of a state element.
     pub width: StateWidth,
+    /// Queries and keys come from a matrix each (OLMo-Hybrid).
+    pub two_matrices: bool,
 }
 
 impl Delta {
@@ -48,6 +50,7 @@ impl Delta {
             value_dim: keys.count_or("linear_value_head_dim", 128)?,
             kernel: keys.count_or("linear_conv_kernel_dim", 4)?,
             width,
+            two_matrices: false,
         };
         if delta.value_heads.value.is_multiple_of(delta.key_heads.value) {
             return Ok(delta);
@@ -83,12 +86,18 @@ impl Delta {
             let tensor = format!("linear_attn.{name}");
             project(block, from, (name, &tensor), (hidden, width), Split::Heads, false)
         };
-        let qk = enter("in_proj_qk", queries_and_keys);
-        let v = enter("in_proj_v", values);
+        let mut inputs = match self.two_matrices {
+            true => {
+                let keys = product("key_width", key_heads, key_dim, "key heads × key head_dim");
+                vec![enter("q_proj", keys), enter("k_proj", keys)]
+            }
+            false => vec![enter("in_proj_qk", queries_and_keys)],
+        };
+        inputs.push(enter("in_proj_v", values));
         let z = enter("in_proj_z", values);
         let (b, a) = (enter("in_proj_b", value_heads), enter("in_proj_a", value_heads));
         let form = (ConvForm::Activated, Split::Heads, false);
-        let qkv = convolve(block, &[qk, v], ("conv1d", "linear_attn.conv1d"), (channels, kernel), form);
+        let qkv = convolve(block, &inputs, ("conv1d", "linear_attn.conv1d"), (channels, kernel), form);
         let rule = Operator::Recurrence(Recurrence {
             rule: RecurrenceRule::Delta,
             heads: value_heads,

@@ -33,6 +33,10 @@ pub struct Encoder {
     /// Width of its stream.
     pub hidden: Count,
     pub heads: Count,
+    /// Key and value heads.
+    pub kv_heads: Count,
+    /// Norms of `head_dim` on queries and keys, by name.
+    pub head_norms: Option<[&'static str; 2]>,
     /// Width of its feed-forward network.
     pub intermediate: Count,
     /// LayerNorm with shifts as well as scales.
@@ -63,7 +67,19 @@ impl Encoder {
     /// Layers with LayerNorm's shift, and biases on all matrices.
     pub fn biased(hidden: Count, heads: Count, intermediate: Count, names: &'static EncoderNames) -> Encoder {
         let (shift, qkv_bias, out_bias, network_bias) = (true, [true; 3], true, true);
-        Encoder { hidden, heads, intermediate, shift, qkv_bias, out_bias, network_bias, names }
+        let (kv_heads, head_norms) = (heads, None);
+        Encoder {
+            hidden,
+            heads,
+            kv_heads,
+            head_norms,
+            intermediate,
+            shift,
+            qkv_bias,
+            out_bias,
+            network_bias,
+            names,
+        }
     }
 
     /// `layers` such layers under `prefix`, with `positions` positions per image.
@@ -78,6 +94,32 @@ impl Encoder {
         self.some_layers(prefix, ("encoder_layer", all), AttentionMask::Both, positions, extra)
     }
 
+    /// The attention of a layer alone, with its norm, as a part that occurs once.
+    pub fn attention_once(
+        &self,
+        prefix: &str,
+        name: &'static str,
+        reach: AttentionMask,
+        positions: impl Into<Positions>,
+    ) -> Result<TowerPart, Error> {
+        let (mut block, stream) = Assembly::from_input(self.hidden);
+        let attended = self.attention(&mut block, stream, self.head_dim()?, reach);
+        block.node("attention_add", Operator::Add { width: self.hidden }, vec![], &[attended, stream]);
+        Ok(once(block, name, prefix, positions))
+    }
+
+    /// Elements of a head.
+    fn head_dim(&self) -> Result<Count, Error> {
+        let Encoder { hidden, heads, kv_heads, .. } = *self;
+        if !hidden.value.is_multiple_of(heads.value) {
+            return Err(misfit(heads, format!("a divisor of the encoder's width {}", hidden.value)));
+        }
+        if !heads.value.is_multiple_of(kv_heads.value) {
+            return Err(misfit(kv_heads, format!("a divisor of the encoder's {} heads", heads.value)));
+        }
+        Ok(Count::derived("head_dim", hidden.value / heads.value, "width / heads of the encoder"))
+    }
+
     /// The layers with these indices, under one name and with the same mask.
     pub fn some_layers(
         &self,
@@ -87,11 +129,8 @@ impl Encoder {
         positions: impl Into<Positions>,
         extra: &[Weight],
     ) -> Result<TowerPart, Error> {
-        let Encoder { hidden, heads, .. } = *self;
-        if !hidden.value.is_multiple_of(heads.value) {
-            return Err(misfit(heads, format!("a divisor of the encoder's width {}", hidden.value)));
-        }
-        let head_dim = Count::derived("head_dim", hidden.value / heads.value, "width / heads of the encoder");
+        let hidden = self.hidden;
+        let head_dim = self.head_dim()?;
         let (mut block, stream) = Assembly::from_input(hidden);
         let attended = self.attention(&mut block, stream, head_dim, reach);
         let sum = Operator::Add { width: hidden };
@@ -110,16 +149,27 @@ impl Encoder {
         head_dim: Count,
         reach: AttentionMask,
     ) -> NodeIndex {
-        let Encoder { hidden, heads, names, .. } = *self;
+        let Encoder { hidden, heads, kv_heads, names, .. } = *self;
         let normed = norm(block, stream, "attention_norm", names.norms[0], hidden, self.shift);
+        let grouped = kv_heads.value * head_dim.value;
+        let grouped = Count::derived("kv_width", grouped, "key and value heads × head_dim of the encoder");
+        let widths = [hidden, grouped, grouped];
         let operators = ["q_proj", "k_proj", "v_proj"].into_iter().zip(names.qkv).zip(self.qkv_bias);
         let mut qkv: Vec<NodeIndex> = operators
-            .map(|((name, tensor), bias)| {
-                let projection = Projection { name, tensor, input: hidden, output: hidden, bias };
+            .zip(widths)
+            .map(|(((name, tensor), bias), output)| {
+                let projection = Projection { name, tensor, input: hidden, output, bias };
                 linear(block, normed, projection, Split::Heads)
             })
             .collect();
-        let attention = Operator::Attention(SoftmaxAttention::of_encoder(heads, head_dim, reach));
+        for (at, tensor) in self.head_norms.into_iter().flatten().enumerate() {
+            let (name, rows) = [("q_norm", heads), ("k_norm", kv_heads)][at];
+            let scale = weight(format!("{tensor}.weight"), vec![head_dim.value], TensorRole::Norm);
+            let each = Operator::Norm { width: head_dim, rows, split: Split::Heads };
+            qkv[at] = block.node(name, each, vec![scale], &[qkv[at]]);
+        }
+        let attention = SoftmaxAttention::of_encoder(heads, head_dim, reach);
+        let attention = Operator::Attention(SoftmaxAttention { kv_heads, ..attention });
         qkv.push(block.softmax(Scores { heads, keys: ScoredKeys::Masked(reach) }, &qkv[..2]));
         let attention = block.node("attention", attention, vec![], &qkv);
         let (name, tensor, bias) = ("o_proj", names.out, self.out_bias);

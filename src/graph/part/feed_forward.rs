@@ -4,7 +4,7 @@
 
 use petgraph::graph::NodeIndex;
 
-use crate::graph::assembly::{Assembly, Matrix, weight};
+use crate::graph::assembly::{Affine, Assembly, Matrix, weight};
 use crate::graph::operator::{Operator, Split};
 use crate::graph::tensor::{TensorRole, Weight};
 use crate::quantity::count::Count;
@@ -26,6 +26,8 @@ pub struct FeedForward {
     pub learned: &'static [&'static str],
     /// Scalars of the activation that checkpoints store as buffers.
     pub constants: &'static [&'static str],
+    /// A norm before the last matrix, by its name below the network's (BitNet).
+    pub inner_norm: Option<&'static str>,
 }
 
 /// Operator names, which distinguish shared experts from a dense network.
@@ -48,7 +50,15 @@ const SHARED: FeedForwardNames = FeedForwardNames {
 impl FeedForward {
     /// Gate, up and down projections without biases, stored separately: the form of most models.
     pub fn gated(hidden: Count, intermediate: Count) -> FeedForward {
-        FeedForward { hidden, intermediate, gated: true, bias: false, learned: &[], constants: &[] }
+        FeedForward {
+            hidden,
+            intermediate,
+            gated: true,
+            bias: false,
+            learned: &[],
+            constants: &[],
+            inner_norm: None,
+        }
     }
 
     /// The same with the key of most files, `intermediate_size`.
@@ -64,7 +74,7 @@ impl FeedForward {
 
     /// Up and down projections, with biases on both or on neither.
     pub fn plain(hidden: Count, intermediate: Count, bias: bool) -> FeedForward {
-        FeedForward { hidden, intermediate, gated: false, bias, learned: &[], constants: &[] }
+        FeedForward { gated: false, bias, ..FeedForward::gated(hidden, intermediate) }
     }
 
     /// Adds the operators of a layer's `mlp`, starting from the normed stream.
@@ -85,7 +95,7 @@ impl FeedForward {
         names: &FeedForwardNames,
         role: TensorRole,
     ) -> NodeIndex {
-        let FeedForward { hidden, intermediate, gated, bias, learned, constants } = *self;
+        let FeedForward { hidden, intermediate, gated, bias, learned, constants, inner_norm } = *self;
         let column = |name, stored: &str| Matrix {
             name,
             tensor: format!("{tensor}.{stored}"),
@@ -108,6 +118,12 @@ impl FeedForward {
             ..weight(format!("{tensor}.{name}"), vec![], TensorRole::Norm)
         });
         let activated = block.node(names.activation, activation, learned.chain(constants).collect(), &wide);
+        let activated = match inner_norm {
+            Some(stored) => {
+                block.stream_norm(activated, "inner_norm", &format!("{tensor}.{stored}"), Affine::Scale)
+            }
+            None => activated,
+        };
         block.linear(
             activated,
             Matrix {

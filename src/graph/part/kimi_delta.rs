@@ -13,16 +13,27 @@ use crate::graph::operator::{Operator, Split};
 use crate::graph::rule::{ConvForm, RecurrenceRule};
 use crate::quantity::count::Count;
 
+/// The matrices of the decays and of the gate on the result.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum GateRank {
+    /// A pair of matrices with `head_dim` elements between them (Kimi-Linear).
+    Low,
+    /// One matrix each (Bailing-Hybrid).
+    Full,
+}
+
 /// Kimi Delta Attention of one layer: keys and values have the same number and width.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KimiDelta {
     /// Width of the residual stream.
     pub hidden: Count,
     pub heads: Count,
-    /// Elements of a head's query, key and value; also the rank of the gates.
+    /// Elements of a head's query, key and value; also the rank of low-rank gates.
     pub head_dim: Count,
     /// Kernel width of the convolutions, in tokens.
     pub kernel: Count,
+    /// The matrices of its gates.
+    pub gates: GateRank,
 }
 
 impl KimiDelta {
@@ -54,12 +65,19 @@ impl KimiDelta {
             let form = (ConvForm::Activated, Split::Heads, false);
             mixed.push(convolve(block, &[projected], (conv, conv_tensor), (inner, kernel), form));
         }
-        let mut low_rank = |names: [(&'static str, &str); 2]| {
-            let a = project(block, from, names[0], (hidden, head_dim), Split::Replicate, false);
-            project(block, a, names[1], (head_dim, inner), Split::Heads, false)
+        let mut gate_of = |names: [&'static str; 3]| {
+            let [whole, a, b] = names.map(|name| (name, format!("self_attn.{name}")));
+            let (from, input, (name, tensor)) = match self.gates {
+                GateRank::Full => (from, hidden, whole),
+                GateRank::Low => {
+                    let names = (a.0, a.1.as_str());
+                    (project(block, from, names, (hidden, head_dim), Split::Replicate, false), head_dim, b)
+                }
+            };
+            project(block, from, (name, &tensor), (input, inner), Split::Heads, false)
         };
-        mixed.push(low_rank([("f_a_proj", "self_attn.f_a_proj"), ("f_b_proj", "self_attn.f_b_proj")]));
-        let z = low_rank([("g_a_proj", "self_attn.g_a_proj"), ("g_b_proj", "self_attn.g_b_proj")]);
+        mixed.push(gate_of(["f_proj", "f_a_proj", "f_b_proj"]));
+        let z = gate_of(["g_proj", "g_a_proj", "g_b_proj"]);
         mixed.push(project(
             block,
             from,
@@ -78,10 +96,11 @@ impl KimiDelta {
             chunk: Some(fixed("chunk", CHUNK, "64 tokens per chunk, as in the kernels")),
             state: StateWidth::Single,
         });
-        let weights = vec![
-            small("self_attn.A_log", vec![1, 1, heads.value, 1]),
-            small("self_attn.dt_bias", vec![inner.value]),
-        ];
+        let decays = match self.gates {
+            GateRank::Low => vec![1, 1, heads.value, 1],
+            GateRank::Full => vec![heads.value],
+        };
+        let weights = vec![small("self_attn.A_log", decays), small("self_attn.dt_bias", vec![inner.value])];
         let y = block.node("delta_rule", rule, weights, &mixed);
         let y = head_norm(block, y, "self_attn.o_norm", (heads, head_dim));
         let y = gate(block, y, z, inner);

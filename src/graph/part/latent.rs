@@ -4,7 +4,7 @@
 
 use petgraph::graph::NodeIndex;
 
-use super::attention::width;
+use super::attention::{OutputGate, gated, width};
 use super::indexer::{Indexer, own_key};
 use super::rope::{Rope, RopeClass};
 use crate::graph::assembly::{Affine, Assembly, Matrix, NormRows, NormSpec, once, weight};
@@ -32,6 +32,8 @@ pub struct Latent {
     pub indexer: Option<Indexer>,
     /// The rotation of `qk_rope_head_dim`; `None`: no rotary positions.
     pub rope: Option<Rope>,
+    /// The gate on the result.
+    pub output_gate: Option<OutputGate>,
 }
 
 impl Latent {
@@ -56,6 +58,7 @@ impl Latent {
             bias: keys.flag("attention_bias", false)?,
             indexer: None,
             rope: Some(Rope::of(keys, qk_rope_head_dim, RopeClass::WHOLE)?),
+            output_gate: None,
         })
     }
 
@@ -92,6 +95,8 @@ impl Latent {
         let inputs: Vec<NodeIndex> = [q, cache, softmax].into_iter().chain(indexer).collect();
         let attention = block.node("attention", Operator::LatentAttention(dims), vec![kv_b], &inputs);
         let v_width = width("v_width", heads, v_head_dim, "num_attention_heads × v_head_dim");
+        let gate = self.output_gate.map(|gate| gate.project(block, (from, hidden), (heads, v_width), false));
+        let attention = gated(block, attention, gate, v_width);
         block.linear(attention, matrix("o_proj", "o_proj", v_width, hidden, Split::Row, bias))
     }
 

@@ -5,7 +5,7 @@
 use petgraph::graph::NodeIndex;
 
 use super::feed_forward::FeedForward;
-use crate::graph::assembly::{Assembly, Matrix, weight};
+use crate::graph::assembly::{Affine, Assembly, Matrix, weight};
 use crate::graph::dimensions::RoutedExperts;
 use crate::graph::operator::{Operator, Split};
 use crate::graph::part::misfit;
@@ -78,6 +78,8 @@ pub struct Moe {
     /// Biases on these two projections.
     pub latent_bias: bool,
     pub shared: Option<SharedExperts>,
+    /// The checkpoint's name of a norm on the sum of routed and shared experts (A.X-K1).
+    pub output_norm: Option<&'static str>,
 }
 
 impl Moe {
@@ -105,6 +107,7 @@ impl Moe {
             latent: None,
             latent_bias: false,
             shared: None,
+            output_norm: None,
         })
     }
 
@@ -143,6 +146,13 @@ impl Moe {
         if let Some(shared) = &self.shared {
             sums.push(shared.network.assemble_shared(block, from, shared.tensor));
             sums.extend(shared.gate.map(|tensor| shared_gate(block, from, hidden, tensor)));
+        }
+        if let Some(tensor) = self.output_norm {
+            let sum = match sums[..] {
+                [one] => one,
+                _ => block.node("experts_sum", Operator::Add { width: hidden }, vec![], &sums),
+            };
+            sums = vec![block.stream_norm(sum, "experts_norm", tensor, Affine::Scale)];
         }
         sums
     }

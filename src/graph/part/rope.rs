@@ -41,6 +41,8 @@ impl RopeClass {
         names: &["rope_theta", "rotary_emb_base", "rope_freq_constant"],
         kind: "full_attention",
     };
+    /// The whole head, in sliding layers of classes with an entry per kind of layer.
+    pub const SLIDING: RopeClass = RopeClass { kind: "sliding_attention", ..RopeClass::WHOLE };
     /// A quarter of the head: GPT-NeoX, StableLM, Qwen3-Next.
     pub const QUARTER: RopeClass = RopeClass { share: [1, 4], ..RopeClass::WHOLE };
     /// Half of the head: Phi, GLM, Nemotron, Persimmon, RecurrentGemma, Bamba.

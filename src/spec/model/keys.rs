@@ -12,7 +12,7 @@ use std::rc::Rc;
 use serde_json::{Map, Value};
 
 use super::neutral::{could_change_model, is_neutral};
-use super::value::{COPY, base_of_angles, fraction, says_nothing, shown, whole};
+use super::value::{COPY, base_of_angles, fraction, says_nothing, scaled, shown, whole};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 
@@ -61,6 +61,12 @@ impl<'c> Keys<'c> {
             Some(value) => self.fraction(key, value),
             None => Err(self.missing(key, "a decimal number")),
         }
+    }
+
+    /// `width` × a decimal number, rounded down; none where the key is missing.
+    pub fn scaled(&self, key: &'static str, width: u64) -> Result<Option<u64>, Error> {
+        let scaled = self.get(key).map(|value| scaled(key, value, width)).transpose();
+        scaled.map_err(|error| Error { key: self.place(key).into_owned(), ..error })
     }
 
     /// The base of rotary angles under one of `names`; the class's `default` if none is there.

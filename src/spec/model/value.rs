@@ -54,6 +54,17 @@ pub(crate) fn fraction(key: &str, value: &Value) -> Result<[u64; 2], Error> {
     }
 }
 
+/// `width` × the decimal number `value`, rounded down as Python does in double precision.
+pub(crate) fn scaled(key: &str, value: &Value, width: u64) -> Result<u64, Error> {
+    match value.as_f64().filter(|ratio| *ratio > 0.0 && *ratio <= MOST_RATIO) {
+        Some(ratio) => Ok((width as f64 * ratio) as u64),
+        None => Err(Error::new(key, shown(value), format!("a number above 0, at most {MOST_RATIO}"), COPY)),
+    }
+}
+
+/// No layer is wider by more.
+const MOST_RATIO: f64 = 1024.0;
+
 /// `value` as the base of rotary angles, to the nearest whole number: files state it as a decimal number too.
 pub(crate) fn base_of_angles(key: &str, value: &Value) -> Result<u64, Error> {
     match value.as_f64().filter(|base| (1.0..=MOST_BASE).contains(base)) {

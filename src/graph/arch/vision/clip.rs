@@ -34,8 +34,7 @@ pub struct Vit {
 
 /// `clip` has a class token and a norm before its layers. SigLIP has neither, but a bias on its patches, and a pooling
 /// head unless `vision_use_head` is false. The head is stored but not used by a language model.
-fn vit(keys: &Keys<'_>, clip: bool) -> Result<Vit, Error> {
-    let prefix = "model.vision_tower";
+fn vit(keys: &Keys<'_>, clip: bool, prefix: &str) -> Result<Vit, Error> {
     let mut vit = encoder(keys, clip, prefix)?;
     if keys.flag("vision_use_head", !clip)? && !clip {
         vit.parts.push(idle_head(keys, vit.hidden, prefix)?);
@@ -45,7 +44,7 @@ fn vit(keys: &Keys<'_>, clip: bool) -> Result<Vit, Error> {
 
 /// SigLIP's pooling head: attention of one learned query, a norm and a network. Only its weights are modelled, as it is
 /// not computed.
-fn idle_head(keys: &Keys<'_>, hidden: Count, prefix: &str) -> Result<TowerPart, Error> {
+pub fn idle_head(keys: &Keys<'_>, hidden: Count, prefix: &str) -> Result<TowerPart, Error> {
     let (width, inner) = (hidden.value, keys.count("intermediate_size")?.value);
     let stored = |name: &str, shape| weight(format!("head.{name}"), shape, TensorRole::Tower);
     let weights = vec![
@@ -67,8 +66,49 @@ fn idle_head(keys: &Keys<'_>, hidden: Count, prefix: &str) -> Result<TowerPart, 
 }
 
 pub fn siglip(keys: &Keys<'_>) -> Result<Vit, Error> {
-    vit(keys, false)
+    vit(keys, false, PREFIX)
 }
+
+/// DeepSeek-VL: SigLIP with its pooling head, and two matrices (`modular_deepseek_vl.py` of transformers 5.24).
+pub fn deepseek(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
+    let Vit { hidden, positions, mut parts } = vit(keys, false, "model.vision_model")?;
+    let up = Projection { name: "linear_1", tensor: "linear1", input: hidden, output: text, bias: true };
+    let down = Projection { name: "linear_2", tensor: "linear2", input: text, output: text, bias: true };
+    parts.push(two_once("projector", up, down, "model.aligner", positions));
+    Ok(Tower { name: "vision", parts, image_processor: ImageProcessor::FixedSize })
+}
+
+/// VipLLaVA: the states of several of CLIP's layers, joined behind a norm (`modular_vipllava.py` of transformers 5.24).
+pub fn vip(keys: &Keys<'_>, text: Count, layers: u64) -> Result<Tower, Error> {
+    let Vit { hidden, positions, mut parts } = vit(keys, true, PREFIX)?;
+    let tokens = Count::derived("image_tokens", positions.value - 1, "(image_size / patch_size)²");
+    let wide =
+        Count::derived("joined_width", layers * hidden.value, "layers of vision_feature_layer × width");
+    parts.push(norm_once("projector_norm", "projector_layernorm", wide, true, PROJECTOR, tokens));
+    let up = Projection { name: "linear_1", tensor: "linear_1", input: wide, output: text, bias: true };
+    let down = Projection { name: "linear_2", tensor: "linear_2", input: text, output: text, bias: true };
+    parts.push(two_once("projector", up, down, PROJECTOR, tokens));
+    Ok(Tower { name: "vision", parts, image_processor: ImageProcessor::FixedSize })
+}
+
+/// Video-LLaVA: CLIP for images and again for frames of videos, before one projector (`modeling_video_llava.py` of
+/// transformers 5.24). The second encoder runs on videos alone.
+pub fn images_and_videos(keys: &Keys<'_>, text: Count, bias: bool) -> Result<Vec<Tower>, Error> {
+    let Vit { hidden, positions, mut parts } = vit(keys, true, "model.image_tower")?;
+    let up = Projection { name: "linear_1", tensor: "linear_1", input: hidden, output: text, bias };
+    let down = Projection { name: "linear_2", tensor: "linear_2", input: text, output: text, bias };
+    parts.push(two_once("projector", up, down, PROJECTOR, positions));
+    let mut videos = vit(keys, true, "model.video_tower")?.parts;
+    videos.iter_mut().for_each(|part| part.positions = Positions::Open);
+    Ok(vec![
+        Tower { name: "vision", parts, image_processor: ImageProcessor::FixedSize },
+        Tower { name: "video", parts: videos, image_processor: ImageProcessor::Unknown },
+    ])
+}
+
+/// Names of encoder and projector in most wrappers.
+const PREFIX: &str = "model.vision_tower";
+const PROJECTOR: &str = "model.multi_modal_projector";
 
 /// The encoder alone, under `prefix`.
 pub fn encoder(keys: &Keys<'_>, clip: bool, prefix: &str) -> Result<Vit, Error> {
@@ -132,10 +172,10 @@ pub fn tower(keys: &Keys<'_>, class: &str, projector: &ClipProjector) -> Result<
             return Err(Error::new("model_type", other, "clip_vision_model or siglip_vision_model", fix));
         }
     };
-    let Vit { hidden, positions, mut parts } = vit(keys, clip)?;
+    let Vit { hidden, positions, mut parts } = vit(keys, clip, PREFIX)?;
     let tokens = positions.value - u64::from(clip);
     let tokens = Count::derived("image_tokens", tokens, "(image_size / patch_size)²");
-    let prefix = "model.multi_modal_projector";
+    let prefix = PROJECTOR;
     let mut sight = ImageProcessor::FixedSize;
     match *projector {
         ClipProjector::TwoLayer { text, bias, newline } => {
@@ -162,7 +202,7 @@ pub fn tower(keys: &Keys<'_>, class: &str, projector: &ClipProjector) -> Result<
 /// Gemma-3: SigLIP, pooled to `mm_tokens_per_image`, a norm and one matrix.
 pub fn gemma3(keys: &Keys<'_>, text: Count, tokens: Count) -> Result<Tower, Error> {
     keys.only("model_type", &json!("siglip_vision_model"))?;
-    let Vit { hidden, mut parts, .. } = vit(keys, false)?;
+    let Vit { hidden, mut parts, .. } = vit(keys, false, PREFIX)?;
     let (mut block, stream) = Assembly::from_input(hidden);
     let normed = norm(&mut block, stream, "projector_norm", "mm_soft_emb_norm", hidden, false);
     let matrix = weight("mm_input_projection_weight", vec![hidden.value, text.value], TensorRole::Tower);

@@ -1,4 +1,5 @@
-//! GLM-4.1V's encoder: RMSNorm, gated networks, a convolution that merges neighbours, a gated merger.
+//! GLM-4.1V's encoder: RMSNorm, gated networks, a convolution that merges neighbours, a gated merger. GLM-OCR: the same
+//! without learned positions, with norms on the heads of queries and keys.
 //!
 //! Defaults for missing keys: `Glm4vVisionConfig` of transformers.
 
@@ -10,6 +11,7 @@ use crate::graph::part::encoder::{
 };
 use crate::graph::tensor::TensorRole;
 use crate::graph::tower::{Positions, Tower};
+use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::image::ImageSize;
 use crate::spec::model::keys::Keys;
@@ -23,9 +25,47 @@ const NAMES: EncoderNames = EncoderNames {
 
 /// The encoder. The inner width of its layers is the language model's width; the merger is `intermediate_size` wide.
 pub fn tower(keys: &Keys<'_>) -> Result<Tower, Error> {
+    let (hidden, out) = (keys.count_or("hidden_size", 1536)?, keys.count_or("out_hidden_size", 4096)?);
+    let bias = keys.flag("attention_bias", false)?;
+    let encoder = Encoder {
+        shift: false,
+        qkv_bias: [bias; 3],
+        out_bias: false,
+        network_bias: false,
+        ..Encoder::biased(hidden, keys.count_or("num_heads", 12)?, out, &NAMES)
+    };
+    whole(keys, (encoder, true), out, keys.count_or("intermediate_size", 13696)?)
+}
+
+/// GLM-OCR's encoder: one key for all biases of a layer; the merger is `out_hidden_size` × `in_channels` wide
+/// (`modeling_glm_ocr.py` of transformers 5.24).
+pub fn ocr(keys: &Keys<'_>) -> Result<Tower, Error> {
+    let (hidden, out) = (keys.count_or("hidden_size", 1024)?, keys.count_or("out_hidden_size", 1536)?);
+    let bias = keys.flag("attention_bias", true)?;
+    let inner = keys.count_or("intermediate_size", 4096)?;
+    let encoder = Encoder {
+        shift: false,
+        qkv_bias: [bias; 3],
+        out_bias: bias,
+        network_bias: bias,
+        head_norms: Some(["attn.q_norm", "attn.k_norm"]),
+        ..Encoder::biased(hidden, keys.count_or("num_heads", 16)?, inner, &NAMES)
+    };
+    let merger = out.value * keys.count_or("in_channels", 3)?.value;
+    let merger = Count::derived("merger_width", merger, "out_hidden_size × in_channels");
+    whole(keys, (encoder, false), out, merger)
+}
+
+/// These layers, with `learned` positions and a norm before them or without, and a merger of width `inner`.
+fn whole(
+    keys: &Keys<'_>,
+    (encoder, learned): (Encoder, bool),
+    out: Count,
+    inner: Count,
+) -> Result<Tower, Error> {
     keys.set_aside(&["model_type", "hidden_dropout_prob"]);
     let channels = keys.count_or("in_channels", 3)?.value;
-    let (hidden, out) = (keys.count_or("hidden_size", 1536)?, keys.count_or("out_hidden_size", 4096)?);
+    let hidden = encoder.hidden;
     let patch = keys.count_or("patch_size", 14)?;
     let size = keys.count_or("image_size", 336)?;
     let side = side(size, patch)?;
@@ -35,23 +75,15 @@ pub fn tower(keys: &Keys<'_>) -> Result<Tower, Error> {
     let sight = stretched(patch.value, merge.value, Some(ImageSize::square(size.value)));
     let prefix = "model.visual";
     let mut block = Assembly::default();
-    let embeddings = vec![("embeddings.position_embedding.weight", vec![side * side, hidden.value])];
+    let table = ("embeddings.position_embedding.weight", vec![side * side, hidden.value]);
+    let embeddings = if learned { vec![table] } else { vec![] };
     let shape = vec![hidden.value, channels, frames, patch.value, patch.value];
     let patches = Patches { tensor: "patch_embed.proj", shape, bias: true, embeddings };
     let stream = patches.assemble(&mut block, hidden);
-    norm(&mut block, stream, "pre_norm", "post_conv_layernorm", hidden, false);
+    if learned {
+        norm(&mut block, stream, "pre_norm", "post_conv_layernorm", hidden, false);
+    }
     let stem = once(block, "patches", prefix, positions);
-    let bias = keys.flag("attention_bias", false)?;
-    let encoder = Encoder {
-        hidden,
-        heads: keys.count_or("num_heads", 12)?,
-        intermediate: out,
-        shift: false,
-        qkv_bias: [bias; 3],
-        out_bias: false,
-        network_bias: false,
-        names: &NAMES,
-    };
     let layers = encoder.layers("model.visual.blocks", keys.count_or("depth", 24)?, positions, &[])?;
     let last = norm_once("post_norm", "post_layernorm", hidden, false, prefix, positions);
     let mut block = Assembly::default();
@@ -67,7 +99,6 @@ pub fn tower(keys: &Keys<'_>) -> Result<Tower, Error> {
     let matrix = |name, tensor, input, output| Projection { name, tensor, input, output, bias: false };
     let stream = linear(&mut block, stream, matrix("merger_proj", "merger.proj", out, out), Split::Replicate);
     let stream = norm(&mut block, stream, "merger_norm", "merger.post_projection_norm", out, true);
-    let inner = keys.count_or("intermediate_size", 13696)?;
     let gate = linear(&mut block, stream, matrix("gate_proj", "merger.gate_proj", out, inner), Split::Column);
     let up = linear(&mut block, stream, matrix("up_proj", "merger.up_proj", out, inner), Split::Column);
     let activation = Operator::Activation { width: inner, gated: true };

@@ -30,7 +30,7 @@ pub struct Dialect {
 }
 
 /// Names of transformers.
-pub static HUGGING_FACE: Dialect = Dialect {
+const TRANSFORMERS: Dialect = Dialect {
     encoder: EncoderNames {
         norms: ["layernorm_before", "layernorm_after"],
         qkv: ["attention.q_proj", "attention.k_proj", "attention.v_proj"],
@@ -49,6 +49,14 @@ pub static HUGGING_FACE: Dialect = Dialect {
     qkv_bias: ("attention_bias", false),
     qk_norm: "use_qk_norm",
 };
+
+/// The same as a place in memory.
+pub static HUGGING_FACE: Dialect = TRANSFORMERS;
+
+/// Qianfan-OCR: the same, with layers under another name and biases by default (`modular_qianfan_ocr.py` of transformers
+/// 5.24).
+pub static QIANFAN: Dialect =
+    Dialect { layers: "model.vision_tower.layers", qkv_bias: ("attention_bias", true), ..TRANSFORMERS };
 
 /// Names of the checkpoints' own code.
 pub static CHAT: Dialect = Dialect {

@@ -33,11 +33,16 @@ pub struct PixtralProjector {
     pub merge: Option<Count>,
     /// Biases of its two matrices.
     pub bias: bool,
+    /// Names of encoder and projector in the checkpoint.
+    pub places: [&'static str; 2],
 }
+
+/// Names of encoder and projector in most wrappers.
+pub const PLACES: [&str; 2] = ["model.vision_tower", "model.multi_modal_projector"];
 
 /// The encoder, sized for the largest image.
 pub fn tower(keys: &Keys<'_>, projector: &PixtralProjector) -> Result<Tower, Error> {
-    let PixtralProjector { text, merge, bias } = *projector;
+    let PixtralProjector { text, merge, bias, places: [prefix, place] } = *projector;
     keys.only("model_type", &json!("pixtral"))?;
     let channels = keys.count_or("num_channels", 3)?.value;
     let (hidden, heads) = (keys.count("hidden_size")?, keys.count("num_attention_heads")?);
@@ -56,7 +61,6 @@ pub fn tower(keys: &Keys<'_>, projector: &PixtralProjector) -> Result<Tower, Err
         row_end: 1,
         usual: Some(ImageSize::square(longest.value)),
     });
-    let prefix = "model.vision_tower";
     let mut block = Assembly::default();
     let shape = vec![hidden.value, channels, patch.value, patch.value];
     let patches = Patches { tensor: "patch_conv", shape, bias: false, embeddings: vec![] };
@@ -64,20 +68,17 @@ pub fn tower(keys: &Keys<'_>, projector: &PixtralProjector) -> Result<Tower, Err
     norm(&mut block, stream, "pre_norm", "ln_pre", hidden, false);
     let stem = once(block, "patches", prefix, positions);
     let encoder = Encoder {
-        hidden,
-        heads,
-        intermediate: keys.count("intermediate_size")?,
         shift: false,
         qkv_bias: [false; 3],
         out_bias: false,
         network_bias: false,
-        names: &NAMES,
+        ..Encoder::biased(hidden, heads, keys.count("intermediate_size")?, &NAMES)
     };
     let layers = keys.count("num_hidden_layers")?;
     let layers = encoder.layers(&format!("{prefix}.transformer.layers"), layers, positions, &[])?;
     let up = Projection { name: "linear_1", tensor: "linear_1", input: hidden, output: text, bias };
     let down = Projection { name: "linear_2", tensor: "linear_2", input: text, output: text, bias };
-    let prefix = "model.multi_modal_projector";
+    let prefix = place;
     let mut parts = vec![stem, layers];
     let Some(merge) = merge else {
         parts.push(two_once("projector", up, down, prefix, positions));

@@ -4,7 +4,7 @@
 
 use serde_json::json;
 
-use super::{merged_width, stretched, two_once};
+use super::{matrix_once, merged_width, stretched, two_once};
 use crate::graph::assembly::Assembly;
 use crate::graph::image_processor::ImageProcessor;
 use crate::graph::mask::AttentionMask;
@@ -24,6 +24,7 @@ const fn names(network: &'static [&'static str]) -> EncoderNames {
 
 const QWEN2: EncoderNames = names(&["mlp.fc1", "mlp.fc2"]);
 const QWEN2_5: EncoderNames = names(&["mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"]);
+const OMNI: EncoderNames = EncoderNames { qkv: ["attn.q", "attn.k", "attn.v"], ..QWEN2_5 };
 const QWEN3: EncoderNames = names(&["mlp.linear_fc1", "mlp.linear_fc2"]);
 
 /// Patch embedding of all these models, `[hidden, channels, frames, patch, patch]`.
@@ -86,10 +87,39 @@ pub fn qwen2(keys: &Keys<'_>) -> Result<Tower, Error> {
 
 /// Qwen2.5-VL: RMSNorm, a gated network; most layers attend inside windows.
 pub fn qwen2_5(keys: &Keys<'_>) -> Result<Tower, Error> {
+    windowed(keys, None, &QWEN2_5)
+}
+
+/// EXAONE-4.5: the same with fewer key and value heads (`modular_exaone4_5.py` of transformers 5.24).
+pub fn exaone(keys: &Keys<'_>) -> Result<Tower, Error> {
+    windowed(keys, Some(keys.count_or("num_key_value_heads", 8)?), &QWEN2_5)
+}
+
+/// Qwen2.5-Omni: the same with separate matrices for queries, keys and values (`modeling_qwen2_5_omni.py` of
+/// transformers 5.24).
+pub fn omni(keys: &Keys<'_>) -> Result<Tower, Error> {
+    windowed(keys, None, &OMNI)
+}
+
+/// HyperCLOVA X SEED Omni: Qwen2.5-VL's encoder under another name, and a matrix to the width `text`
+/// (`modular_hyperclovax_vision_v2.py` of transformers 5.24).
+pub fn hyperclovax(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
+    let mut tower = qwen2_5(keys)?;
+    for part in &mut tower.parts {
+        part.prefix = part.prefix.replace(PREFIX, "model.vision_model");
+    }
+    let input = keys.count_or("out_hidden_size", 3584)?;
+    let matrix = Projection { name: "projector", tensor: "projector", input, output: text, bias: true };
+    tower.parts.push(matrix_once("projector", matrix, "model", Positions::PerCell(1)));
+    Ok(tower)
+}
+
+fn windowed(keys: &Keys<'_>, kv_heads: Option<Count>, names: &'static EncoderNames) -> Result<Tower, Error> {
     let hidden = keys.count("hidden_size")?;
     let (stem, sight, positions) = patches(keys, hidden, 14, false, vec![])?;
     let intermediate = keys.count_or("intermediate_size", 3420)?;
-    let encoder = encoder(keys, hidden, intermediate, false, &QWEN2_5)?;
+    let encoder = encoder(keys, hidden, intermediate, false, names)?;
+    let encoder = Encoder { kv_heads: kv_heads.unwrap_or(encoder.heads), ..encoder };
     let (merge, out) = (keys.count_or("spatial_merge_size", 2)?, keys.count_or("out_hidden_size", 3584)?);
     let depth = keys.count_or("depth", 32)?.value as u32;
     let full = keys.numbers("fullatt_block_indexes")?.unwrap_or_else(|| vec![7, 15, 23, 31]);
@@ -126,6 +156,16 @@ pub fn qwen3(keys: &Keys<'_>) -> Result<Tower, Error> {
 
 /// Qwen3.5: the same, without additional mergers unless the file has them.
 pub fn qwen3_5(keys: &Keys<'_>) -> Result<Tower, Error> {
+    with_mergers(keys, ["deepstack_merger_list", "norm", "linear_fc1", "linear_fc2"])
+}
+
+/// Qwen3-Omni: the same with other names of mergers (`modeling_qwen3_omni_moe.py` of transformers 5.24).
+pub fn qwen3_omni(keys: &Keys<'_>) -> Result<Tower, Error> {
+    with_mergers(keys, ["merger_list", "ln_q", "mlp.0", "mlp.2"])
+}
+
+/// `list`: the additional mergers; names of a merger's norm and matrices.
+fn with_mergers(keys: &Keys<'_>, [list, scale, up, down]: [&'static str; 4]) -> Result<Tower, Error> {
     let hidden = keys.count_or("hidden_size", 1152)?;
     let positions = keys.count_or("num_position_embeddings", 2304)?;
     let table = vec![("pos_embed.weight", vec![positions.value, hidden.value])];
@@ -136,14 +176,12 @@ pub fn qwen3_5(keys: &Keys<'_>) -> Result<Tower, Error> {
     let (merge, out) = (keys.count_or("spatial_merge_size", 2)?, keys.count_or("out_hidden_size", 3584)?);
     let deep = keys.numbers("deepstack_visual_indexes")?.unwrap_or_default();
     let merger = |prefix, narrow| {
-        let matrices = ["linear_fc1", "linear_fc2"];
-        Merger { prefix, norm: "norm", shift: true, narrow, matrices }.parts(hidden, merge, out)
+        let matrices = [up, down];
+        Merger { prefix, norm: scale, shift: true, narrow, matrices }.parts(hidden, merge, out)
     };
     let mut parts = vec![stem, layers];
     parts.extend(merger(format!("{PREFIX}.merger"), true));
-    parts.extend(
-        (0..deep.len()).flat_map(|index| merger(format!("{PREFIX}.deepstack_merger_list.{index}"), false)),
-    );
+    parts.extend((0..deep.len()).flat_map(|index| merger(format!("{PREFIX}.{list}.{index}"), false)));
     Ok(Tower { name: "vision", parts, image_processor: sight })
 }
 
