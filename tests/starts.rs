@@ -16,10 +16,10 @@ fn root() -> PathBuf {
 }
 
 /// Limits a little above what was measured, of rows that are decided.
-const AGREE: usize = 60;
-const FALSE_STARTS: usize = 12;
-const FALSE_REFUSALS: usize = 3;
-const MEDIAN_ERROR: f64 = 0.1;
+const AGREE: usize = 72;
+const FALSE_STARTS: usize = 13;
+const FALSE_REFUSALS: usize = 1;
+const MEDIAN_ERROR: f64 = 0.06;
 
 /// A reported start.
 struct Reported {

@@ -88,8 +88,10 @@ pub fn start_needs(catalog: &Catalog, of: &StartInputs, stated: &Scenario) -> Re
     let (runtime, _) = catalog.runtime_by_id(stated.runtime.as_deref().unwrap_or(&of.launch.known.0.id))?;
     let (tp, pp) = (degree(stated, |one| one.tp), degree(stated, |one| one.pp));
     let usual = runtime.taken(of.device).max_batched_tokens.value as u64;
-    let step_logits = stated.max_num_batched_tokens.unwrap_or(usual).saturating_mul(of.graph.vocab.value);
-    let logits = rules.logits.as_ref().map_or(0.0, |one| step_logits as f64 * one.bytes.value);
+    let logits = rules.logits.as_ref().map_or(0.0, |one| {
+        let tokens = stated.max_num_batched_tokens.unwrap_or(one.usual);
+        tokens.saturating_mul(of.graph.vocab.value) as f64 * one.bytes.value
+    });
     let element = match &of.weight_format {
         Some(format) => catalog.load::<NumberFormat>(format)?.bits_per_element.value,
         None => HALF as f64,

@@ -23,7 +23,7 @@ pub struct StartRules {
     /// Memory of the device outside weights, activations and cache, where it is not that of the runtime's file.
     pub context: Option<ContextMemory>,
     /// Bytes of a logit, where the runtime reserves those of every token of a step.
-    pub logits: Option<StartFigure>,
+    pub logits: Option<StepLogits>,
     /// Share of the device memory of a command that states none, where it is not that of the runtime's file.
     pub utilization: Vec<StartShare>,
     /// Matrices of experts that are padded.
@@ -96,6 +96,16 @@ pub struct DriverReserve {
     pub except_families: Vec<String>,
     /// Its size.
     pub bytes: Figure<Bytes>,
+}
+
+/// Logits of every token of a step.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StepLogits {
+    /// Bytes of one.
+    pub bytes: Figure<Bytes>,
+    /// Tokens of a step of a command that states none.
+    pub usual: u64,
 }
 
 /// Memory of contexts and communicators.
