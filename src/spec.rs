@@ -47,6 +47,7 @@ pub mod scalar;
 pub mod scenario;
 mod scenario_flags;
 pub mod setting;
+pub mod start;
 pub mod stated_constants;
 pub mod text;
 pub mod traced_session;

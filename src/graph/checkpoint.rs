@@ -158,8 +158,10 @@ impl CheckpointParts<'_> {
                 (_, Some(names)) => names.has(tensor),
                 (_, None) => !self.unquantized.has(tensor),
             };
-        let (part, _) = self.parts.iter().find(means)?;
-        Some(*part).filter(|part| convertible(part.scheme, tensor))
+        let (part, names) = self.parts.iter().find(means)?;
+        // A head is converted only where the file names it.
+        let head = tensor.role == TensorRole::LmHead && names.is_some() && tensor.shape.len() == 2;
+        Some(*part).filter(|part| head || convertible(part.scheme, tensor))
     }
 
     fn scheme(&self, tensor: &Weight) -> Option<Scheme> {

@@ -324,7 +324,8 @@ impl<'a> Reader<'a> {
             (Some(expected), _) => self.leave(span, word, LeftoverReason::BadValue { expected }),
             (None, options)
                 if row.value.kind == OptionKind::Json
-                    && !(options.is_empty() && row.value.keys.is_empty()) =>
+                    && !(options.is_empty() && row.value.keys.is_empty())
+                    && !row.value.known.iter().flatten().any(|known| text_of(known) == value) =>
             {
                 self.object(span, row, value, options);
             }

@@ -8,6 +8,7 @@ use super::command::{GivenCommand, command_lines, read_text, unread};
 use super::estimate::{EstimateRequest, estimate};
 use super::priced_plan::PricedPlan;
 use super::start_check::{CheckedStart, hardware_is_given, start_check};
+use super::start_memory::CountedCache;
 use crate::launch::back::{KnownLaunch, ReadLaunch, read_launch};
 use crate::launch::edit::with_setting;
 use crate::launch::failure::{FailureReason, FoundFailure, failure_in};
@@ -18,6 +19,7 @@ use crate::report::result::EstimateResult;
 use crate::report::start::{StartCorrection, StartReport};
 use crate::spec::error::Error;
 use crate::spec::notation::PlanText;
+use crate::spec::option_effect::WordEffect;
 use crate::spec::scenario::Scenario;
 use crate::spec::setting::Setting;
 use crate::store::catalog::Catalog;
@@ -69,17 +71,13 @@ pub fn check(
 ) -> Result<StartReport, Error> {
     let given = &request.scenario;
     hardware_is_given(given)?;
-    let known = catalog.launches_at(given.runtime_version.as_deref())?;
     let text = GivenCommand::of(&request.command, &request.command_files).with(&request.command_variables);
     let (processes, files) = read_text(&text)?;
+    let known = launches_of(catalog, given.runtime_version.as_deref(), &processes, &files)?;
     let as_given = read_launch(&known, &processes, &files)?;
     let start = Start { catalog, known: &known, files: &files, given, control };
     let checked = start_check(catalog, &known, &as_given, &files, given)?;
-    let result = start.short(&checked.scenario)?;
-    let mut reasons = checked.faults.clone();
-    if result.candidate.metrics.is_none() {
-        reasons.extend(result.candidate.violations.iter().cloned());
-    }
+    let Verdict { result, scenario, counted, mut reasons } = start.verdict(&checked)?;
     let failure = request.log.as_deref().and_then(|log| failure_in(log, Some(&as_given.known.0.id)));
     if let Some(failure) = &failure {
         reasons.insert(0, format!("{}: {}", failure.reason.words(), failure.line));
@@ -88,14 +86,17 @@ pub fn check(
             "pass the whole log, from the start of the server to its end, or the symptom in a few words";
         return Err(Error::new("log", "no failure that is known", "the log of a server that failed", fix));
     }
-    let fits = result.candidate.metrics.is_some();
-    let largest_context = start.largest_context(&checked.scenario, &result);
+    let fits = result.candidate.metrics.is_some() && counted.as_ref().is_none_or(|one| one.faults.is_empty());
+    let largest_context = start.largest_context(&scenario, &result, counted.as_ref());
     let corrections = match (&failure, reasons.is_empty()) {
         (None, true) => vec![],
         (Some(failure), _) => start.corrections_of(&checked, failure),
         (None, false) => start.corrections(&checked, fits),
     };
-    let priced = fits.then(|| start.priced(&checked.scenario)).transpose()?;
+    let priced = fits.then(|| start.priced(&scenario)).transpose()?;
+    let notation: Option<PlanText> = result.candidate.notation.parse().ok();
+    let ranks = notation.and_then(|plan| plan.pools.last()?.degrees.dp).unwrap_or(1);
+    let counted_tokens = counted.as_ref().filter(|_| fits).map(|one| one.tokens.saturating_mul(ranks));
     let (runtime, version) = (&as_given.known.0.id, &as_given.known.1.version);
     Ok(StartReport {
         starts: reasons.is_empty(),
@@ -106,15 +107,36 @@ pub fn check(
         runtime: runtime.clone(),
         runtime_version: version.clone(),
         memory: result.candidate.memory.clone(),
-        kv_tokens: priced.as_ref().map(|plan| plan.kv_tokens),
-        context: checked.scenario.max_model_len.or(largest_context).filter(|_| fits),
+        kv_tokens: counted_tokens.or(priced.as_ref().map(|plan| plan.kv_tokens)),
+        context: checked.longest.or(largest_context).filter(|_| fits),
         largest_context,
         most_requests: priced.as_ref().and_then(|plan| plan.most_requests),
-        scenario: checked.scenario,
+        scenario,
         unread: unread(&as_given),
         notes: [as_given.processes.iter().flat_map(|one| one.process.notes.clone()).collect(), checked.notes]
             .concat(),
     })
+}
+
+/// The launches in a version. One between two option tables has the options of either: the table that refuses fewer words
+/// of the command is taken.
+fn launches_of(
+    catalog: &Catalog,
+    version: Option<&str>,
+    processes: &[Process],
+    files: &NamedFiles,
+) -> Result<Vec<KnownLaunch>, Error> {
+    let refused = |known: &[KnownLaunch]| -> Result<usize, Error> {
+        let launch = read_launch(known, processes, files)?;
+        let words = launch.leftovers().filter(|(_, left)| left.why.effect() == WordEffect::Refused);
+        Ok(words.count())
+    };
+    let known = catalog.launches_at(version)?;
+    let Some(version) = version.filter(|_| refused(&known).is_ok_and(|words| words > 0)) else {
+        return Ok(known);
+    };
+    let after = catalog.launches_after(version)?;
+    Ok(if refused(&after)? < refused(&known)? { after } else { known })
 }
 
 /// The inputs of every check of a start.
@@ -124,6 +146,25 @@ pub(super) struct Start<'a> {
     pub(super) files: &'a NamedFiles,
     pub(super) given: &'a Scenario,
     pub(super) control: &'a RequestControl<'a>,
+}
+
+/// The findings of a check.
+struct Verdict {
+    result: EstimateResult,
+    /// The problem with all that the server sets aside.
+    scenario: Scenario,
+    /// Its cache, where the runtime counts it in blocks of several kinds.
+    counted: Option<CountedCache>,
+    reasons: Vec<String>,
+}
+
+/// Attention ranks of all replicas.
+fn attention_ranks(result: &EstimateResult) -> Option<u64> {
+    let plan: PlanText = result.candidate.notation.parse().ok()?;
+    let ranks = |pool: &crate::spec::notation::PoolText| {
+        pool.degrees.replicas.unwrap_or(1) * pool.degrees.dp.unwrap_or(1)
+    };
+    Some(plan.pools.iter().map(ranks).sum())
 }
 
 impl<'a> Start<'a> {
@@ -149,13 +190,40 @@ impl<'a> Start<'a> {
         PricedPlan::new(self.catalog, &EstimateRequest::of(self.shortened(scenario)), self.control)
     }
 
+    /// Whether a launch starts: its memory, and the runtime's reasons against it.
+    fn verdict(&self, checked: &CheckedStart) -> Result<Verdict, Error> {
+        let needs = &checked.needs;
+        let mut scenario = needs.applied(&checked.scenario);
+        let mut result = self.short(&scenario)?;
+        let profiled = result.candidate.memory.as_ref().and_then(|memory| needs.profiled(&scenario, memory));
+        if let Some(profiled) = profiled {
+            scenario = profiled;
+            result = self.short(&scenario)?;
+        }
+        let counted =
+            result.candidate.memory.as_ref().and_then(|memory| needs.counted(memory, checked.longest));
+        let mut reasons = checked.faults.clone();
+        match &counted {
+            _ if result.candidate.metrics.is_none() => {
+                reasons.extend(result.candidate.violations.iter().cloned());
+            }
+            Some(counted) => reasons.extend(counted.faults.iter().cloned()),
+            None => {}
+        }
+        Ok(Verdict { result, scenario, counted, reasons })
+    }
+
     /// The longest request that the memory holds with one on each attention rank; `None` where not even a short one fits.
-    fn largest_context(&self, scenario: &Scenario, result: &EstimateResult) -> Option<u64> {
-        let plan: PlanText = result.candidate.notation.parse().ok()?;
-        let ranks = |pool: &crate::spec::notation::PoolText| {
-            pool.degrees.replicas.unwrap_or(1) * pool.degrees.dp.unwrap_or(1)
-        };
-        let requests = plan.pools.iter().map(ranks).sum();
+    fn largest_context(
+        &self,
+        scenario: &Scenario,
+        result: &EstimateResult,
+        counted: Option<&CountedCache>,
+    ) -> Option<u64> {
+        if let Some(counted) = counted {
+            return counted.longest;
+        }
+        let requests = attention_ranks(result)?;
         let alone = Scenario { max_model_len: None, concurrency: Some(requests), ..scenario.clone() };
         let metrics = self.short(&alone).ok()?.candidate.metrics?;
         Some(metrics.max_context_tokens as u64)
@@ -225,10 +293,12 @@ impl<'a> Start<'a> {
         use SettingValue::{Count, On, Real, Word};
         let (scenario, launch) = (&checked.scenario, &checked.launch);
         let mut edits = Vec::new();
-        let fits = self.short(scenario).ok().and_then(|result| self.largest_context(scenario, &result));
+        let fits = self
+            .verdict(checked)
+            .ok()
+            .and_then(|found| self.largest_context(&found.scenario, &found.result, found.counted.as_ref()));
         let context = fits.map(|tokens| tokens / CONTEXT_STEP * CONTEXT_STEP).filter(|tokens| *tokens > 0);
-        if let Some(tokens) = context.filter(|tokens| scenario.max_model_len.is_none_or(|now| *tokens < now))
-        {
+        if let Some(tokens) = context.filter(|tokens| checked.longest.is_none_or(|now| *tokens < now)) {
             edits.push((Setting::Context, Count(tokens)));
             edits.push((Setting::TotalContext, Count(tokens)));
         }
@@ -266,8 +336,7 @@ impl<'a> Start<'a> {
         edits: Vec<(Setting, SettingValue)>,
     ) -> Option<StartCorrection> {
         let checked = start_check(self.catalog, self.known, launch, self.files, self.given).ok()?;
-        let starts =
-            checked.faults.is_empty() && self.short(&checked.scenario).ok()?.candidate.metrics.is_some();
+        let starts = self.verdict(&checked).ok()?.reasons.is_empty();
         let words = edits.iter().map(|(setting, value)| format!("{} {value}", setting.words()));
         let change = words.collect::<Vec<_>>().join(", ");
         starts.then(|| StartCorrection { change, command: command_lines(launch) })

@@ -72,7 +72,7 @@ pub fn of_command(
     let (processes, named) = read_text(command)?;
     let as_given = read_launch(&known, &processes, &named)?;
     let checked = start_check(catalog, &known, &as_given, &named, given)?;
-    let CheckedStart { launch, stated, scenario, mut faults, notes: unpriced } = checked;
+    let CheckedStart { launch, stated, scenario, mut faults, notes: unpriced, .. } = checked;
     let result = estimate(catalog, &EstimateRequest::of(scenario.clone()), &UNCONTROLLED)?;
     let (best, changes) = better(catalog, &scenario, &stated, &result)?;
     let corrected = (!faults.is_empty()).then(|| command_lines(&launch));

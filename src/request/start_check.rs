@@ -1,6 +1,7 @@
 //! Checks of a server before it serves: every word of its command, and the context that the command states.
 
-use crate::graph::model::ModelGraph;
+use super::start_faults::start_faults;
+use super::start_memory::{StartInputs, StartNeeds, reserve_adapters, start_needs};
 use crate::launch::back::{KnownLaunch, ReadLaunch, read_launch};
 use crate::launch::edit::{repaired, with_setting};
 use crate::launch::read::{Leftover, LeftoverReason};
@@ -8,13 +9,14 @@ use crate::launch::scope::divided_default;
 use crate::launch::settings::SettingValue;
 use crate::launch::settings_file::NamedFiles;
 use crate::launch::shell::Process;
-use crate::plan::adapters::adapter_width;
+use crate::spec::cluster::Cluster;
 use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
 use crate::spec::launch::LaunchDefault;
 use crate::spec::offload::OffloadPolicy;
 use crate::spec::option_effect::WordEffect;
 use crate::spec::precision::ANY;
+use crate::spec::rule::VersionRange;
 use crate::spec::runtime::RequestsAtStart;
 use crate::spec::scenario::Scenario;
 use crate::spec::setting::Setting;
@@ -27,6 +29,9 @@ pub struct CheckedStart<'a> {
     pub stated: Scenario,
     /// The same with what the server decides by itself.
     pub scenario: Scenario,
+    /// Tokens of the longest request.
+    pub longest: Option<u64>,
+    pub needs: StartNeeds,
     /// The runtime's reasons against the launch as given.
     pub faults: Vec<String>,
     /// Parts of the commands that are not priced.
@@ -61,10 +66,21 @@ pub fn start_check<'a>(
     files: &NamedFiles,
     given: &Scenario,
 ) -> Result<CheckedStart<'a>, Error> {
+    let version = given.runtime_version.as_deref();
+    let mut notes = Vec::new();
+    let oldest = VersionRange { from: Some(as_given.known.1.version.clone()), ..VersionRange::default() };
+    let is_known = version.is_none_or(|version| oldest.holds(Some(version)) || !version.contains('.'));
     let mut faults = refused(as_given);
+    if !is_known && !faults.is_empty() {
+        let table = &oldest.from.as_deref().unwrap_or_default();
+        notes.push(format!(
+            "options were checked from version {table} on: those of older versions are not refused"
+        ));
+        faults.clear();
+    }
     let mut launch = as_given.clone();
     for _ in 0..REPAIRS {
-        if refused(&launch).is_empty() {
+        if !is_known || refused(&launch).is_empty() {
             break;
         }
         let Some(processes) = repaired(&launch) else { break };
@@ -75,14 +91,13 @@ pub fn start_check<'a>(
     let built = model.as_deref().map(|model| catalog.built(model)).transpose()?;
     let layers = built.as_ref().map(|(_, graph)| graph.layer_block.len() as u64);
     let hardware = given.hardware.as_deref().map(|hardware| catalog.hardware(hardware)).transpose()?;
-    let devices = hardware.map(|cluster| cluster.devices());
+    let devices = hardware.as_ref().map(Cluster::devices);
     let read = launch.scenario(given.clone(), layers, devices)?;
     // The format of a quantized checkpoint stays: an option only repeats its method.
     let quantized =
         built.as_ref().is_some_and(|(model, _)| model.config.quantization.is_some() || model.named.is_some());
     let weight_format = if quantized { given.weight_format.clone() } else { read.weight_format.clone() };
     let mut stated = Scenario { weight_format, ..read };
-    let mut notes = Vec::new();
     if let Some(draft) = stated.draft.clone().filter(|draft| draft != OWN_MODULE && given.draft.is_none())
         && catalog.built(&draft).is_err()
     {
@@ -99,9 +114,15 @@ pub fn start_check<'a>(
     }
     default_limits(catalog, &launch, &mut stated)?;
     let longest = longest_request(catalog, &launch, &stated, of_model)?;
-    if let Some(graph) = built.as_ref().map(|(_, graph)| graph) {
-        reserve_adapters(catalog, &launch, &mut stated, graph)?;
-    }
+    let needs = match (&built, &hardware) {
+        (Some(built), Some(hardware)) => {
+            let of = StartInputs::of(&launch, built, (&hardware.device, version), &stated);
+            faults.extend(start_faults(&of, built.0.config.dtype.as_deref()));
+            reserve_adapters(catalog, &of, &mut stated)?;
+            start_needs(catalog, &of, &stated)?
+        }
+        _ => StartNeeds::default(),
+    };
     let cache = stated_cache(catalog, &launch)?;
     if let Some(tokens) = cache {
         notes.push(format!(
@@ -112,7 +133,8 @@ pub fn start_check<'a>(
     let longest = longest.into_iter().chain(cache).min();
     let offload = stated.offload.or_else(|| (!may_offload(&launch, &stated)).then_some(OffloadPolicy::Never));
     let scenario = Scenario { max_model_len: longest, offload, ..stated.clone() };
-    Ok(CheckedStart { launch, stated, scenario, faults, notes })
+    let longest = longest.or(of_model.filter(|_| needs.pages.is_some()));
+    Ok(CheckedStart { launch, stated, scenario, longest, needs, faults, notes })
 }
 
 /// The words that the runtime refuses, with its reasons.
@@ -214,33 +236,6 @@ fn default_limits(catalog: &Catalog, launch: &ReadLaunch, stated: &mut Scenario)
         divided_default(&launch.known.0, Setting::TokenBudget, tokens, &launch.processes[0].read.settings);
     stated.max_num_batched_tokens =
         stated.max_num_batched_tokens.or(divided).or(newest(Setting::TokenBudget));
-    Ok(())
-}
-
-/// Bytes of an element of an adapter: servers keep them in 16 bits.
-const ADAPTER_BYTES: u64 = 2;
-
-/// Adds the matrices that a server reserves for LoRA adapters to the runtime's own buffers.
-fn reserve_adapters(
-    catalog: &Catalog,
-    launch: &ReadLaunch,
-    stated: &mut Scenario,
-    graph: &ModelGraph,
-) -> Result<(), Error> {
-    let settings = &launch.processes[0].read.settings;
-    if !settings.is_on(Setting::Lora) {
-        return Ok(());
-    }
-    let count = |setting| settings.count(setting).or_else(|| launch.default_of(setting));
-    let (Some(slots), Some(rank)) = (count(Setting::LoraSlots), count(Setting::LoraRank)) else {
-        return Ok(());
-    };
-    let tp = stated.deployment.as_ref().and_then(|one| one.both.tp.or(one.decode.tp)).unwrap_or(1);
-    let bytes = adapter_width(graph, tp).saturating_mul(slots.saturating_mul(rank) * ADAPTER_BYTES);
-    let (runtime, _) = catalog.runtime_by_id(&launch.known.0.id)?;
-    let buffers = runtime.memory.buffers.value + bytes as f64;
-    let reserved = format!("runtime.memory.buffers={buffers:.0} B");
-    stated.set.get_or_insert_default().push(reserved);
     Ok(())
 }
 

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use super::figure::{Bytes, Figure};
 use super::option_effect::OptionEffects;
 use super::setting::Setting;
+use super::start::StartRules;
 
 /// The launch of a runtime, in the version of its option table.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -67,6 +68,9 @@ pub struct Launch {
     /// Defaults of commands that do not state them.
     #[serde(default)]
     pub defaults: Vec<LaunchDefault>,
+    /// Memory that a server sets aside when it starts, and what it checks then.
+    #[serde(default)]
+    pub start: StartRules,
     /// Image of llm-d's sidecar, where llm-d serves the runtime.
     pub llm_d_sidecar: Option<String>,
     /// Benchmark commands that pose the problem to the running server, as templates.

@@ -278,11 +278,22 @@ impl Precision<'_> {
 
     /// The format of the checkpoint; none where its layers have several.
     fn own(&self) -> Result<Option<FormatOption>, Error> {
+        // A named checkpoint with a configuration of its own has the formats of that.
+        let several = self.named.filter(|named| named.config.contains_key("quantization_config"));
+        if let Some(named) = several {
+            let own = self.of_config()?;
+            return Ok(own.map(|own| FormatOption { checkpoint: Some(named.id.clone()), ..own }));
+        }
         if let Some(named) = self.named {
             let format = (self.load)(&named.weight_format)?;
             let why = format!("the format of {}", named.id);
             return Ok(Some(FormatOption { format, why, checkpoint: Some(named.id.clone()), own: true }));
         }
+        self.of_config()
+    }
+
+    /// The format of the configuration; none where it has several without figures.
+    fn of_config(&self) -> Result<Option<FormatOption>, Error> {
         match (self.config.weight_format(), &self.config.quantization) {
             (Some(id), _) => {
                 let format = self.as_stored((self.load)(id)?);

@@ -113,7 +113,12 @@ fn model_file(header: &GgufHeader, tensors: &[GgufTensor], path: &Path) -> Resul
     let weight_format = weight_format(header)?.to_owned();
     Ok(ModelFile {
         source: source.clone(),
-        published: vec![Published { id: name.clone(), weight_format, source: source.clone() }],
+        published: vec![Published {
+            id: name.clone(),
+            weight_format,
+            config: serde_json::Map::new(),
+            source: source.clone(),
+        }],
         published_total: Some(PublishedTotal { elements, source }),
         name,
         aliases: vec![],

@@ -15,10 +15,19 @@ impl Catalog {
     /// The same, by the options of a version of the runtime: of the tables that the catalogue has, the newest that is not
     /// newer, or the oldest.
     pub fn launches_at(&self, version: Option<&str>) -> Result<Vec<KnownLaunch>, Error> {
+        self.launches_by(|launch| self.table_near(launch, version?, false))
+    }
+
+    /// The same by the oldest table that is newer than a version, which has the options of builds between two tables.
+    pub fn launches_after(&self, version: &str) -> Result<Vec<KnownLaunch>, Error> {
+        self.launches_by(|launch| self.table_near(launch, version, true))
+    }
+
+    fn launches_by(&self, table: impl Fn(&Launch) -> Option<String>) -> Result<Vec<KnownLaunch>, Error> {
         let ids = self.entries(CatalogKind::Launches).into_keys();
         ids.map(|id| {
             let mut launch: Launch = self.load(&id)?;
-            if let Some(table) = version.and_then(|version| self.table_at(&launch, version)) {
+            if let Some(table) = table(&launch) {
                 launch.table = table;
             }
             self.with_table(launch)
@@ -26,8 +35,8 @@ impl Catalog {
         .collect()
     }
 
-    /// The id of the option table of a launch in a version; none where its versions are no numbers.
-    fn table_at(&self, launch: &Launch, version: &str) -> Option<String> {
+    /// The id of the option table of a launch in a version, or the one after it; none where its versions are no numbers.
+    fn table_near(&self, launch: &Launch, version: &str, after: bool) -> Option<String> {
         let (runtime, _) = launch.table.rsplit_once('-')?;
         let wanted = numbers(version)?;
         let ids = self.entries(CatalogKind::Options).into_keys();
@@ -38,8 +47,9 @@ impl Catalog {
             })
             .collect();
         known.sort();
-        let newest = known.iter().rev().find(|(version, _)| *version <= wanted);
-        newest.or(known.first()).map(|(_, id)| id.clone())
+        let newest = known.iter().rev().find(|(version, _)| *version <= wanted).or(known.first());
+        let next = known.iter().find(|(version, _)| after && *version > wanted);
+        next.or(newest).map(|(_, id)| id.clone())
     }
 
     /// The launch of a runtime with its option table; `None` where the catalogue has none.

@@ -230,6 +230,12 @@ fn from_catalog(found: &NamedModel, text: &str) -> Result<ResolvedModel, Error> 
         return Err(Error::new("model", found, "a checkpoint whose format is known", fix));
     }
     let (named, read_as) = checkpoint(found, &file, config.weight_format(), text);
+    let config = match &named {
+        Some(named) if !named.config.is_empty() => {
+            file.config_of(Some(named)).map_err(|fault| fault.in_file(&shelved.file))?
+        }
+        _ => config,
+    };
     let name = named.as_ref().map_or(file.name, |published| published.id.clone());
     Ok(ResolvedModel {
         published_total: file.published_total.filter(|_| named.is_none()),
@@ -263,6 +269,7 @@ fn checkpoint(
     let named = format.map(|(id, _)| Published {
         id: text.to_owned(),
         weight_format: id.to_owned(),
+        config: serde_json::Map::new(),
         source: format!("its name, read as {base}"),
     });
     (named, Some(read_as))

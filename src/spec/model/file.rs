@@ -77,6 +77,9 @@ pub struct Published {
     pub id: String,
     /// Its weight format, e.g. `fp8-block`.
     pub weight_format: String,
+    /// Keys in which its configuration differs from the model's, e.g. a `quantization_config` with several formats.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub config: Map<String, Value>,
     /// Source.
     pub source: String,
 }
@@ -94,7 +97,21 @@ impl ModelFile {
 
     /// The configuration in the file.
     pub fn model_config(&self) -> Result<ModelConfig, Error> {
-        ModelConfig::from_map(self.config.clone(), None).map_err(|mut error| {
+        self.config_of(None)
+    }
+
+    /// The configuration of a published checkpoint, or of the model.
+    pub fn config_of(&self, published: Option<&Published>) -> Result<ModelConfig, Error> {
+        let mut map = self.config.clone();
+        for (key, value) in published.iter().flat_map(|one| &one.config) {
+            // Keys of the language model are in a part of their own where there are encoders.
+            let inner = map.get_mut("text_config").and_then(Value::as_object_mut);
+            match inner.filter(|inner| inner.contains_key(key)) {
+                Some(inner) => inner.insert(key.clone(), value.clone()),
+                None => map.insert(key.clone(), value.clone()),
+            };
+        }
+        ModelConfig::from_map(map, None).map_err(|mut error| {
             error.key = format!("config.{}", error.key);
             error
         })
