@@ -17,6 +17,7 @@ pub mod manifest;
 mod module_options;
 pub mod placed;
 mod program_check;
+pub mod published_flags;
 pub mod read;
 pub mod router;
 pub mod scope;

@@ -1,5 +1,5 @@
 //! The Model Context Protocol over standard input and output: every entry of [`REQUESTS`] as a tool, with its schema,
-//! and the catalogue, the glossary and explanations as resources.
+//! `troubleshoot` beyond them, and the catalogue, the glossary and explanations as resources.
 //!
 //! An assistant calls `optimize`, then `explain`, and is answered with formulas, figures and sources.
 
@@ -32,7 +32,8 @@ use messages::BoundedMessages;
 const INSTRUCTIONS: &str = "\
 Mantile finds the best way to serve an LLM on given accelerators, and predicts latency, throughput and cost. `optimize` \
 searches; `estimate` evaluates one deployment or a launch command; `explain` opens one number down to formulas and \
-sources; `deploy` writes launch commands; `recommend` chooses hardware or models. Set `max_front_points` of `optimize` \
+sources; `deploy` writes launch commands; `troubleshoot` finds why a server does not start; `recommend` chooses hardware \
+or models. Set `max_front_points` of `optimize` \
 to keep answers short. Inputs have units in text: ttft \"500ms\", host_memory \"64GB\". Names are listed by `catalog`.";
 
 #[derive(Clone)]
@@ -108,12 +109,54 @@ fn cancelled() -> Error {
     Error::new("", "a request that its client cancelled", "a client that waits", "send the request again")
 }
 
-fn tool(entry: &RequestEntry) -> Tool {
+/// A tool that answers a request under the name of what a user wants.
+struct NamedTool {
+    name: &'static str,
+    /// The request.
+    of: &'static str,
+    about: &'static str,
+    /// Fields that its calls must have.
+    required: &'static [&'static str],
+}
+
+/// Tools beyond those of the requests.
+const NAMED: [NamedTool; 1] = [NamedTool {
+    name: "troubleshoot",
+    of: "check",
+    about: "Why a server does not start: its launch command, the hardware, and its log or the symptom in words (`log`); \
+            answers with the reason, its place in the memory ledger and corrected commands",
+    required: &["command", "log"],
+}];
+
+fn named(name: &str) -> Option<&'static NamedTool> {
+    NAMED.iter().find(|tool| tool.name == name)
+}
+
+/// The request that a tool answers, and the tool's own words where it has another name.
+///
+/// # Errors
+/// No tool has that name.
+fn called(name: &str) -> Result<(&'static RequestEntry, Option<&'static NamedTool>), Error> {
+    let tool = named(name);
+    Ok((entry(tool.map_or(name, |tool| tool.of))?, tool))
+}
+
+fn tool((entry, own): (&RequestEntry, Option<&NamedTool>)) -> Tool {
     let mut schema: JsonObject = Value::from((entry.request)()).as_object().cloned().unwrap_or_default();
     // The protocol wants objects at the top; every request is one.
     schema.entry("type").or_insert_with(|| "object".into());
-    Tool::new(entry.name, entry.about, schema)
-        .with_annotations(ToolAnnotations::new().read_only(true).idempotent(true))
+    if let Some(own) = own {
+        schema.insert("required".to_owned(), own.required.into());
+    }
+    let (name, about) = own.map_or((entry.name, entry.about), |own| (own.name, own.about));
+    Tool::new(name, about, schema).with_annotations(ToolAnnotations::new().read_only(true).idempotent(true))
+}
+
+/// The first field that a tool needs and a call has not.
+fn absent(own: &NamedTool, body: &Value) -> Option<Error> {
+    let field = own.required.iter().find(|field| body.get(**field).is_none_or(Value::is_null))?;
+    let fix = format!("add `{field}`; without it, call `{}`", own.of);
+    Some(Error::new(*field, "nothing", format!("a text, for `{}`", own.name), fix))
 }
 
 impl ServerHandler for McpServer {
@@ -129,11 +172,13 @@ impl ServerHandler for McpServer {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> impl Future<Output = Result<ListToolsResult, ErrorData>> + Send + '_ {
-        std::future::ready(Ok(ListToolsResult::with_all_items(REQUESTS.iter().map(tool).collect())))
+        let names = REQUESTS.iter().map(|entry| entry.name).chain(NAMED.iter().map(|tool| tool.name));
+        let tools = names.filter_map(|name| called(name).ok()).map(tool).collect();
+        std::future::ready(Ok(ListToolsResult::with_all_items(tools)))
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        entry(name).ok().map(tool)
+        called(name).ok().map(tool)
     }
 
     async fn call_tool(
@@ -141,11 +186,15 @@ impl ServerHandler for McpServer {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let entry =
-            entry(&request.name).map_err(|fault| ErrorData::invalid_params(fault.to_string(), None))?;
+        let (entry, own) =
+            called(&request.name).map_err(|fault| ErrorData::invalid_params(fault.to_string(), None))?;
         let body = Value::Object(request.arguments.unwrap_or_default());
+        let answer = match own.and_then(|own| absent(own, &body)) {
+            Some(fault) => Err(fault),
+            None => self.answered(entry, body, &context).await,
+        };
         // A fault in the request is a result, so that the assistant reads it and mends the request.
-        let result = match self.answered(entry, body, &context).await {
+        let result = match answer {
             Ok(text) => CallToolResult::success(vec![ContentBlock::text(text)]),
             Err(fault) => {
                 let mut refused = CallToolResult::error(vec![ContentBlock::text(fault.to_string())]);

@@ -7,6 +7,7 @@ mod devices;
 mod files;
 mod golden;
 mod placed;
+mod published;
 mod random;
 mod runtime_rules;
 mod scale;

@@ -82,6 +82,8 @@ figures! {
         utilization,
         /// Runtime buffers, in bytes.
         buffers,
+        /// Weights of a device that are streamed whatever is free, in bytes.
+        least_streamed,
         /// Bytes reserved per logit for sampling.
         sampler_bytes,
         /// Fraction of the KV cache lost to fragmentation.

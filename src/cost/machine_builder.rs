@@ -158,6 +158,7 @@ macro_rules! chip_of_table {
                     capacity: device.capacity()?.datum("memory_capacity"),
                     utilization: taken.utilization.datum("memory_utilization"),
                     buffers: self.runtime.memory.buffers.datum("runtime_buffers"),
+                    least_streamed: self.runtime.memory.least_streamed(),
                     sampler_bytes: self.runtime.memory.sampler_bytes(),
                     fragmentation: self.runtime.memory.fragmentation(),
                     answer_reserved: self.runtime.memory.answer_reserved(),
@@ -173,6 +174,10 @@ calibrated_constants!(chip_of_table);
 impl Reserve {
     fn sampler_bytes(&self) -> Datum {
         or_default(&self.sampler, "sampler_bytes", (4.0, BYTE), "logits in fp32")
+    }
+
+    fn least_streamed(&self) -> Datum {
+        or_default(&self.streamed, "least_streamed", (0.0, BYTE), "weights that fit stay on the device")
     }
 
     fn fragmentation(&self) -> Datum {

@@ -223,7 +223,7 @@ impl ReadLaunch<'_> {
             max_num_batched_tokens: settings.count(Setting::TokenBudget),
             max_num_seqs: self.answering().count(Setting::MaxSequences),
             max_model_len: self.longest_request(&given),
-            set: self.model_overrides()?,
+            set: self.overrides()?,
             gpu_memory_utilization: real(Setting::MemoryShare),
             draft_tokens: settings.count(Setting::DraftTokens).filter(|_| draft.is_some()),
             draft,
@@ -233,16 +233,22 @@ impl ReadLaunch<'_> {
         Ok(Scenario { deployment: Some(deployment), ..given.or(read) })
     }
 
-    /// The values of the model's configuration that the commands replace, as `--set` takes them.
-    fn model_overrides(&self) -> Result<Option<Vec<String>>, Error> {
-        let Some(text) = self.first().word(Setting::ModelOverrides) else { return Ok(None) };
+    /// The values that the commands replace, as `--set` takes them: those of the model's configuration, and the size of the
+    /// weights in host memory.
+    fn overrides(&self) -> Result<Option<Vec<String>>, Error> {
+        let mut set = self.model_overrides()?;
+        set.extend(streamed_gib(self.first()).map(|gib| format!("{STREAMED}={gib} GiB")));
+        Ok((!set.is_empty()).then_some(set))
+    }
+
+    fn model_overrides(&self) -> Result<Vec<String>, Error> {
+        let Some(text) = self.first().word(Setting::ModelOverrides) else { return Ok(vec![]) };
         let Ok(Value::Object(keys)) = serde_json::from_str(text) else {
             let fix = "write the keys of config.json with their values";
             let found = "overrides of the model that are no object";
             return Err(Error::new("command", found, "a JSON object", fix));
         };
-        let set: Vec<String> = keys.iter().map(|(key, value)| format!("model.{key}={value}")).collect();
-        Ok((!set.is_empty()).then_some(set))
+        Ok(keys.iter().map(|(key, value)| format!("model.{key}={value}")).collect())
     }
 
     /// Tokens of the longest request that the commands state. Slots share a total.
@@ -330,12 +336,23 @@ impl ReadLaunch<'_> {
 
 /// The part that a process reads from host memory over its link, by the flags that say how much and of what.
 fn streamed_part(settings: &Settings) -> Option<OffloadPart> {
-    let streams = matches!(settings.get(Setting::OffloadedGib), Some(SettingValue::Real(gib)) if *gib > 0.0);
-    streams.then(|| match settings.word(Setting::OffloadedPart) {
+    streamed_gib(settings).map(|_| match settings.word(Setting::OffloadedPart) {
         Some("experts") => OffloadPart::Experts,
         Some("kv") => OffloadPart::Kv,
         _ => OffloadPart::Layers,
     })
+}
+
+/// The path of the weights that a device keeps in host memory, for `--set`.
+pub const STREAMED: &str = "runtime.memory.streamed";
+
+/// Weights of each device that a process keeps in host memory.
+fn streamed_gib(settings: &Settings) -> Option<f64> {
+    match settings.get(Setting::OffloadedGib)? {
+        SettingValue::Real(gib) => Some(*gib).filter(|gib| *gib > 0.0),
+        SettingValue::Count(gib) => Some(*gib as f64).filter(|gib| *gib > 0.0),
+        _ => None,
+    }
 }
 
 /// Layers of each device of a server that spreads them by shares; empty where one device has all.

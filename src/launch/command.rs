@@ -101,6 +101,7 @@ fn spelled(option: &LaunchOption, value: &SettingValue) -> Option<Word> {
         SettingValue::Word(word) if !option.values.is_empty() => {
             Word::Text(format!("{before}{}{after}", option.values.get(word)?))
         }
+        SettingValue::Real(real) if option.whole => Word::Text(format!("{before}{}{after}", real.ceil())),
         other => Word::Text(format!("{before}{other}{after}")),
     })
 }

@@ -383,7 +383,7 @@ fn offloaded(settings: &mut Settings, problem: &Problem, candidate: &Candidate, 
         Offload::Streamed(part) => {
             let evaluated = candidate.evaluate(&crate::quantity::read::Plain, problem, &mut ());
             let bytes = evaluated.spilled.map_or(0.0, |spilled| spilled.value());
-            settings.set(Setting::OffloadedGib, Real((bytes / GIB).ceil()));
+            settings.set(Setting::OffloadedGib, Real((bytes / GIB * WRITTEN_STEPS).ceil() / WRITTEN_STEPS));
             let named = match part {
                 OffloadPart::Experts => Some("experts"),
                 OffloadPart::Kv => Some("kv"),
@@ -393,6 +393,9 @@ fn offloaded(settings: &mut Settings, problem: &Problem, candidate: &Candidate, 
         }
     }
 }
+
+/// Parts of a GiB to which weights in host memory are rounded up in a command.
+const WRITTEN_STEPS: f64 = 100.0;
 
 /// The first `count` layers of each stage, as alternatives of a regular expression.
 fn first_of_each(stages: &[u32], count: u32) -> String {

@@ -35,8 +35,22 @@ pub struct LaunchReport {
     pub unsupported: Vec<String>,
     /// Remarks for the person who launches.
     pub notes: Vec<String>,
+    /// Options of a measured server of this kind that the commands do not have; absent where none is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published: Option<PublishedFlags>,
     /// The files, as `--emit` writes them.
     pub files: Vec<LaunchFile>,
+}
+
+/// Options of a measured server, which the prediction does not know.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PublishedFlags {
+    /// Its model.
+    pub model: String,
+    /// The options and environment variables, each with what it changes.
+    pub flags: Vec<LaunchFlag>,
+    /// The script that starts it.
+    pub source: String,
 }
 
 /// The processes of one pool.

@@ -210,6 +210,14 @@ impl<'a> Start<'a> {
             Some(counted) => reasons.extend(counted.faults.iter().cloned()),
             None => {}
         }
+        if let (Some(attention), Some(memory)) = (&needs.attention, &result.candidate.memory)
+            && result.candidate.metrics.is_some()
+        {
+            reasons.extend(
+                attention
+                    .fault(memory.capacity_bytes - memory.usable_bytes, self.priced(&scenario)?.kv_tokens),
+            );
+        }
         Ok(Verdict { result, scenario, counted, reasons })
     }
 
@@ -293,6 +301,9 @@ impl<'a> Start<'a> {
         use SettingValue::{Count, On, Real, Word};
         let (scenario, launch) = (&checked.scenario, &checked.launch);
         let mut edits = Vec::new();
+        if checked.needs.attention.is_some() {
+            edits.push((Setting::MaxSequences, Count(FEW_SEQUENCES)));
+        }
         let fits = self
             .verdict(checked)
             .ok()

@@ -132,16 +132,6 @@ fn notes(launch: &ReadLaunch, scenario: &Scenario, result: &EstimateResult) -> V
                     .into(),
             );
         }
-        let streams =
-            matches!(settings.get(Setting::OffloadedGib), Some(SettingValue::Real(gib)) if *gib > 0.0);
-        let offloaded = result.candidate.memory.as_ref().map_or(0.0, |memory| memory.offloaded_bytes);
-        if streams && offloaded == 0.0 {
-            notes.push(
-                "the stated part of the weights leaves the device and returns over its link in every step, although \
-                 all of it fits: that time is not modelled, and may be many times the step's own"
-                    .into(),
-            );
-        }
         let pool = result.candidate.plan.decode.devices / result.candidate.plan.decode.replicas.max(1);
         let hosts = one.process.hosts.unwrap_or(1);
         if let Some(devices) =

@@ -32,9 +32,11 @@ pub fn report_inputs(resolved: &ResolvedScenario, problem: &Problem) -> ReportIn
     let (workload, objective) = (&resolved.workload, &resolved.objective);
     let bill = problem.workload.bill.as_ref();
     let owned = bill.and_then(Bill::as_owned);
+    let name = &resolved.model.name;
+    let repository = &resolved.model.repository;
     ReportInputs {
-        model: resolved.model.name.clone(),
-        read_as: resolved.model.read_as.clone(),
+        model: repository.as_ref().unwrap_or(name).clone(),
+        read_as: resolved.model.read_as.clone().or_else(|| repository.as_ref().map(|_| name.clone())),
         hardware: resolved.cluster.name.clone(),
         devices: resolved.cluster.devices(),
         interconnect: resolved.cluster.tiers.iter().map(|of| tier(of, &resolved.cluster)).collect(),

@@ -2,21 +2,25 @@
 
 use serde_json::{Map, Value};
 
+use crate::launch::back::STREAMED;
 use crate::launch::command::{LaunchCommand, WrittenOption};
 use crate::launch::context::{CommandText, nested};
 use crate::launch::deployment::{Deployed, PoolLaunch, Surroundings};
 use crate::launch::files::{Case, files};
+use crate::launch::published_flags::{PublishedServer, ServerKind};
 use crate::launch::settings::LaunchModel;
 use crate::launch::slots::{MOST_LISTED, lists_replicas};
-use crate::report::launch::{LaunchFlag, LaunchReport, LaunchWorker};
+use crate::report::launch::{LaunchFlag, LaunchReport, LaunchWorker, PublishedFlags};
 use crate::report::number::digits;
 use crate::report::result::{Quantiles, ReportedDeployment};
 use crate::search::candidate::{Candidate, PoolPlan};
 use crate::search::problem::{Problem, Traffic};
 use crate::spec::error::Error;
 use crate::spec::launch::Launch;
+use crate::spec::option_effect::OptionEffects;
 use crate::spec::overrides::{OverriddenFile, Override};
 use crate::spec::precision::FormatOption;
+use crate::spec::role::Role;
 use crate::spec::runtime::Runtime;
 use crate::spec::scenario::Scenario;
 use crate::spec::setting::Setting;
@@ -58,6 +62,14 @@ pub fn launch(
     let model_id = served_name.or(answering.and_then(|model| model.id.clone()));
     let case = Case { model_id, ..case };
     let mut report = launch_report(&runtime.id, &deployed, Some(&case))?;
+    if report.runs() {
+        let choice = resolved
+            .weight_formats
+            .iter()
+            .find(|choice| choice.format.id == formats.weights_of(Role::Decode));
+        report.published =
+            choice.and_then(|choice| published(&report, (resolved, problem), choice, &launch.effects));
+    }
     if models.iter().any(|model| model.refused.is_some()) {
         report.workers.clear();
     }
@@ -66,6 +78,36 @@ pub fn launch(
         report.notes.push(note.to_owned());
     }
     Ok(report)
+}
+
+/// The options of the nearest measured server beyond those of `report`.
+fn published(
+    report: &LaunchReport,
+    (resolved, problem): (&ResolvedScenario, &Problem),
+    choice: &FormatOption,
+    effects: &OptionEffects,
+) -> Option<PublishedFlags> {
+    let device = &problem.cluster.device.id;
+    let nearest = PublishedServer::nearest(&ServerKind {
+        runtime: &report.runtime,
+        device,
+        model: &resolved.model.name,
+        model_type: &problem.graph.model_type,
+        weight_bits: 8.0 * choice.format.bits_per_element.value,
+    })?;
+    let has = |option: &str| {
+        report.workers.iter().any(|worker| {
+            let is_of = |flag: &LaunchFlag| flag.words.split([' ', '=']).next() == Some(option);
+            let path = format!("/{}", option.replace('.', "/"));
+            worker.options.iter().any(is_of)
+                || worker.environment.contains_key(option)
+                || Value::Object(worker.yaml.clone()).pointer(&path).is_some()
+        })
+    };
+    let flags: Vec<LaunchFlag> =
+        nearest.beyond(has, effects).into_iter().map(|(words, why)| LaunchFlag { words, why }).collect();
+    let (model, source) = (nearest.model.clone(), nearest.source(device));
+    (!flags.is_empty()).then_some(PublishedFlags { model, flags, source })
 }
 
 /// Keys of a configuration that decide how long a request may be: a server takes them from its command.
@@ -85,7 +127,8 @@ pub(super) fn context_overrides(set: Option<&[String]>, model: &ResolvedModel) -
             Some((path, value))
         });
         let Some((path, value)) = found else {
-            others = true;
+            // The command states the weights in host memory.
+            others |= !text.starts_with(STREAMED);
             continue;
         };
         let mut inside = &mut keys;
@@ -128,6 +171,7 @@ pub(super) fn launch_report(
         router: router.map(|line| line.trim_start_matches("exec ").to_owned()),
         unsupported,
         notes: notes(runtime, deployed),
+        published: None,
         files,
     })
 }
@@ -141,7 +185,8 @@ pub(super) fn launch_model(
     launch: &Launch,
 ) -> LaunchModel {
     let config = &model.config;
-    let hub = || is_repository(&model.name).then(|| model.name.clone());
+    let own = model.repository.as_ref().unwrap_or(&model.name);
+    let hub = || is_repository(own).then(|| own.clone());
     // A file of the user is in the format that its hint names.
     let file = launch.model_file.is_some();
     let refused = (!file && !choice.loads(config, runtime)).then(|| {

@@ -1,5 +1,6 @@
 //! Memory that a server sets aside when it starts, beyond weights and cache: adapters, graphs, images in its profile.
 
+use super::start_attention::PartialResults;
 use super::start_pages::{CachePages, PageSettings};
 use crate::graph::cache::Cache;
 use crate::graph::model::{Block, ModelGraph};
@@ -52,6 +53,8 @@ pub struct StartNeeds {
     pub sequences: Option<u64>,
     /// The same, while graphs are profiled before there is a cache.
     pub in_profile: Option<u64>,
+    /// Memory of attention after the cache.
+    pub attention: Option<PartialResults>,
 }
 
 /// The inputs of a start.
@@ -120,6 +123,7 @@ pub fn start_needs(catalog: &Catalog, of: &StartInputs, stated: &Scenario) -> Re
         sequences: states.and_then(|pool| with(pool.sequences_in_blocks.as_ref())),
         in_profile: paged.and_then(|pool| with(pool.profiled_in_blocks.as_ref())).map(|one| one.min(most)),
         pages,
+        attention: PartialResults::of(of, rules.attention_parts.as_ref(), tp),
     })
 }
 
@@ -243,7 +247,7 @@ impl<'a> StartInputs<'a> {
     }
 
     /// The word after the first of these options.
-    fn after(&self, options: &[String]) -> Option<&str> {
+    pub(super) fn after(&self, options: &[String]) -> Option<&str> {
         let words = self.words();
         let at = words.iter().position(|word| options.contains(word))?;
         words.get(at + 1).map(String::as_str)

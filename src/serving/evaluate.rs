@@ -181,7 +181,9 @@ pub fn pool_metrics<R: Reading>(
 ) -> (PoolMetrics<Qty<R::N>>, Evaluation<Qty<R::N>>) {
     let Pool { instance, replicas, load, .. } = *pool;
     let memory = decode_memory(read, pool, machine, terms);
-    let spilled = read.within(format_args!("decode/memory/host"), || spill(&memory, load.offload));
+    let spilled = read.within(format_args!("decode/memory/host"), || {
+        spill(&memory, load.offload, machine.chip.least_streamed)
+    });
     let hosted = instance.hosted.and_then(|_| {
         let held = admitted(read, instance, Phase::Decode, machine, (terms, load.concurrency));
         in_host_memory(read, instance, Phase::Decode, held, machine)

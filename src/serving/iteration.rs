@@ -226,12 +226,15 @@ pub(super) fn observe_host_reads<N: Num>(
 /// Bytes that exceed the memory of each device.
 ///
 /// Whether any do is decided here. The caller reads from `Footprint` whether it fits.
-pub(super) fn spill<T: Num>(held: &Footprint<Qty<T>>, offload: Offload) -> Option<Qty<T>> {
-    let streamed = match offload {
-        Offload::Nothing | Offload::Host(_) => false,
-        Offload::Streamed(_) => true,
-    };
-    (streamed && held.total.exceeds(held.usable)).then(|| (held.total - held.usable).is(&SPILLED))
+pub(super) fn spill<T: Num>(held: &Footprint<Qty<T>>, offload: Offload, least: Qty<T>) -> Option<Qty<T>> {
+    let part = offload.streamed()?;
+    let beyond = held.total.exceeds(held.usable).then(|| (held.total - held.usable).is(&SPILLED));
+    let stated = least.exceeds(Qty::literal(0.0 * BYTE)) && part != OffloadPart::Kv;
+    let stated = stated.then(|| least.min(held.weights).is(&STATED_STREAMED));
+    match (beyond, stated) {
+        (Some(beyond), Some(stated)) => Some(beyond.max(stated)),
+        (beyond, stated) => beyond.or(stated),
+    }
 }
 
 crate::formulas! {
@@ -300,6 +303,12 @@ crate::formulas! {
         unit: SECOND,
         why: "offloaded data is read from host memory at every step, without overlap",
         cite: "Sheng et al. 2023 (FlexGen)",
+    }
+    STATED_STREAMED {
+        symbol: "offloaded",
+        unit: BYTE,
+        why: "a stated part of the weights is in host memory, whatever is free; at most all of them",
+        cite: "vLLM, --cpu-offload-gb: a fixed part of each device's weights is moved and read at every step",
     }
     SPILLED {
         symbol: "offloaded",

@@ -265,6 +265,9 @@ pub struct LaunchOption {
     /// The scope of its number, where it is not that of one scheduler.
     #[serde(default)]
     pub scope: OptionScope,
+    /// Whether the runtime takes whole numbers alone: others are rounded up.
+    #[serde(default)]
+    pub whole: bool,
     /// Text around the value, with `{}` in its place.
     pub template: Option<String>,
     /// The reason that the option is there, for people.

@@ -353,6 +353,9 @@ pub struct Reserve {
     pub at_start: Option<HeldAtStart>,
     /// Pages of models whose layers keep entries for several tokens each, where layers of all kinds share one pool.
     pub page_pool: Option<PagePool>,
+    /// Weights of each device that a plan with streamed weights keeps in host memory, whatever is free on the device;
+    /// absent where it keeps those that do not fit.
+    pub streamed: Option<Figure<Bytes>>,
     /// Measured / predicted memory; absent without measurements.
     pub measured: Option<MemoryQuantiles>,
 }

@@ -42,6 +42,28 @@ pub struct StartRules {
     pub dtypes: Vec<DtypeRule>,
     /// Formats of cached values that need flash attention.
     pub value_cache: Option<ValueCacheRule>,
+    /// Memory of attention that is allocated after the cache.
+    pub attention_parts: Option<AttentionParts>,
+}
+
+/// Partial results of attention, for every request that the cache may have and every part of the longest context.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AttentionParts {
+    /// Vendors of the devices.
+    pub vendors: Vec<String>,
+    /// Options of the back end of attention, and its word for this one; it is the default too.
+    pub options: Vec<String>,
+    pub word: String,
+    /// Tokens of a part.
+    pub part_tokens: u64,
+    /// Bytes of an element.
+    pub element_bytes: u64,
+    /// Requests of a command that states none: these for each context that the cache holds, at least and at most so many.
+    pub requests_per_context: u64,
+    pub requests: [u64; 2],
+    /// Source.
+    pub source: String,
 }
 
 /// Dtypes that are refused on some devices.

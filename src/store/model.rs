@@ -33,6 +33,8 @@ pub struct ResolvedModel {
     pub release: Option<Release>,
     /// The model of the catalogue, and its format, that another name was read as.
     pub read_as: Option<String>,
+    /// The repository that was named, where it is another one with the same shapes.
+    pub repository: Option<String>,
     pub source: String,
     /// Whether the repositories of its checkpoints have code that a server runs.
     pub has_code: bool,
@@ -54,6 +56,7 @@ impl ResolvedModel {
             published_total: None,
             release: None,
             read_as: None,
+            repository: None,
             source,
             layout: Arc::default(),
         }
@@ -236,10 +239,15 @@ fn from_catalog(found: &NamedModel, text: &str) -> Result<ResolvedModel, Error> 
         }
         _ => config,
     };
+    let repository = file.repository_of(text).filter(|_| named.is_none() && read_as.is_none());
+    let repository = repository.map(str::to_owned);
+    let of = repository.clone().unwrap_or_else(|| file.name.clone());
+    let published = file.published.into_iter().filter(|one| one.is_of(&of)).collect();
     let name = named.as_ref().map_or(file.name, |published| published.id.clone());
     Ok(ResolvedModel {
         published_total: file.published_total.filter(|_| named.is_none()),
-        published: file.published,
+        published,
+        repository,
         release: file.release,
         has_code: file.code.is_some(),
         named,

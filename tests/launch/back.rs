@@ -12,6 +12,7 @@ use mantile::request::UNCONTROLLED;
 use mantile::request::command::{GivenCommand, of_command};
 use mantile::request::estimate::{EstimateRequest, estimate};
 use mantile::spec::notation::PlanText;
+use mantile::spec::objective::Metric;
 use mantile::spec::scenario::Scenario;
 
 use super::{CATALOG, WINNERS, Winner, decides, launches};
@@ -61,8 +62,8 @@ fn same_plan(winner: &Winner, text: &str, how: &str) {
     assert_eq!(found, launched, "{}, {how}\n{text}", winner.name());
 }
 
-/// What a file of a launch starts, without the loads of its pools, and without a search for a better plan.
-pub fn started(launch: &LaunchReport, text: &str, given: Scenario) -> PlanText {
+/// What a file of a launch starts, under the traffic of `given`, without a search for a better plan.
+pub fn started(launch: &LaunchReport, text: &str, given: Scenario) -> EstimateResult {
     let (mut files, known) = (named_files(launch), launches());
     let found = match is_manifest(text) {
         true => {
@@ -77,10 +78,11 @@ pub fn started(launch: &LaunchReport, text: &str, given: Scenario) -> PlanText {
     let devices = CATALOG.hardware(given.hardware.as_deref().unwrap()).unwrap().devices();
     let scenario = back.scenario(given, Some(layers), Some(devices)).unwrap();
     let answer = estimate(&CATALOG, &EstimateRequest::of(scenario), &UNCONTROLLED);
-    plan(&answer.unwrap_or_else(|fault| panic!("{fault}\n{text}")).candidate.notation)
+    answer.unwrap_or_else(|fault| panic!("{fault}\n{text}"))
 }
 
-/// Checks every file that starts a whole deployment: degrees, formats, host memory and replicas are those of `best`.
+/// Checks every file that starts a whole deployment: degrees, formats, host memory and replicas are those of `best`, and
+/// under its load so are memory and speed.
 /// The number of files.
 pub fn starts_what_it_launches(
     launch: &LaunchReport,
@@ -94,14 +96,34 @@ pub fn starts_what_it_launches(
         model: scenario.model.clone(),
         weight_format: Some(best.weight_format.clone()),
         kv_format: Some(best.kv_format.clone()),
+        isl: scenario.isl,
+        osl: scenario.osl,
+        concurrency: (plan(&best.notation).pools.len() == 1).then_some(best.concurrency as u64),
         ..Scenario::default()
     };
     let files = WHOLE.iter().filter_map(|name| launch.file(name));
     let check = |file: &LaunchFile| {
         let found = started(launch, &file.text, given.clone());
-        assert_eq!(found, plan(&best.notation), "{} {}\n{}", scenario.flags(), file.path, file.text);
+        let whole = format!("{} {}\n{}", scenario.flags(), file.path, file.text);
+        assert_eq!(plan(&found.candidate.notation), plan(&best.notation), "{whole}");
+        // Those that are prefilled are beyond the sequences of the workers that decode; bytes in host memory are rounded up.
+        let exact = plan(&best.notation).pools.len() == 1 && !best.notation.contains("offload");
+        if exact {
+            same_server(&found, best, &whole);
+        }
     };
     files.map(check).count()
+}
+
+/// The server that was read back admits the priced load, and has the memory and the speed of the priced one.
+fn same_server(found: &EstimateResult, best: &ReportedDeployment, whole: &str) {
+    assert_eq!(found.candidate.violations, best.violations, "{whole}");
+    let held = |one: &ReportedDeployment| one.memory.as_ref().map(|memory| memory.total_bytes);
+    assert_eq!(held(&found.candidate), held(best), "{whole}");
+    for metric in [Metric::Tpot, Metric::Ttft, Metric::OutputTokS] {
+        let [now, priced] = [&found.candidate, best].map(|one| one.figure(metric));
+        assert_eq!(now, priced, "{metric:?} {whole}");
+    }
 }
 
 /// Files that start every process of a deployment.
@@ -237,4 +259,28 @@ fn overrides_of_the_configuration_change_the_model_that_is_priced() {
     assert!(longer.candidate.metrics.is_some(), "{:?}", longer.candidate.violations);
     let unread = longer.command.unwrap().unread;
     assert!(unread.is_empty(), "{unread:?}");
+}
+
+/// vLLM moves the stated bytes of each device's weights, whatever is free, and reads them at every step: twice as many take
+/// twice the time, and all of the weights are the most.
+#[test]
+fn stated_weights_in_host_memory_are_read_at_every_step() {
+    let given = Scenario {
+        hardware: Some("2xh100".into()),
+        isl: Some(500),
+        osl: Some(100),
+        concurrency: Some(4),
+        ..Scenario::default()
+    };
+    let tpot = |gib: f64| {
+        let text = format!("vllm serve Qwen/Qwen3-32B -tp 2 --max-model-len 4096 --cpu-offload-gb {gib}");
+        let found = read(&text, &NamedFiles::new(), &given).candidate;
+        (found.figure(Metric::Tpot).unwrap(), found.memory.unwrap())
+    };
+    let (none, _) = tpot(0.0);
+    let [(four, held), (eight, _), (forty, most), (fifty, _)] = [4.0, 8.0, 40.0, 50.0].map(tpot);
+    assert!((held.offloaded_bytes / f64::from(1 << 30) - 4.0).abs() < 1e-9, "{held:?}");
+    assert!(((eight - four) / (four - none) - 1.0).abs() < 0.01, "{none} {four} {eight}");
+    assert_eq!(forty, fifty);
+    assert!(most.offloaded_bytes <= most.weights_bytes, "{most:?}");
 }

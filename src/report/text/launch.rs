@@ -2,7 +2,7 @@
 
 use super::page::{BAD, heading, indent, join, paragraph, section, styled, wrap};
 use crate::report::cost::CostReport;
-use crate::report::launch::{CommandReport, LaunchReport, LaunchWorker, UnreadWord};
+use crate::report::launch::{CommandReport, LaunchReport, LaunchWorker, PublishedFlags, UnreadWord};
 use crate::report::number::{count, digits};
 use crate::report::result::ReportedDeployment;
 use crate::spec::objective::METRICS;
@@ -48,10 +48,22 @@ pub fn table(launch: &LaunchReport) -> String {
         refused.collect::<String>(),
         launch.workers.iter().map(worker).collect::<Vec<_>>().join("\n"),
         router,
+        launch.published.as_ref().map_or(String::new(), published),
         launch.cost.as_ref().map_or(String::new(), cost),
         notes.collect::<String>(),
         files,
     ])
+}
+
+/// Options of a measured server beyond those of the commands.
+fn published(published: &PublishedFlags) -> String {
+    let longest = published.flags.iter().map(|flag| flag.words.chars().count()).max().unwrap_or(0);
+    let flags = published.flags.iter().map(|flag| {
+        let pad = " ".repeat(longest - flag.words.chars().count());
+        format!("  {}{pad}  # {}\n", flag.words, flag.why)
+    });
+    let which = format!("{}; {}", published.model, published.source);
+    heading("Of the nearest measured server, not in the prediction", &which) + &flags.collect::<String>()
 }
 
 fn cost(cost: &CostReport) -> String {

@@ -84,6 +84,20 @@ pub struct Published {
     pub source: String,
 }
 
+/// Words of names that do not say which model it is.
+const UNSPECIFIC: [&str; 7] = ["instruct", "it", "chat", "base", "hf", "meta", "bf16"];
+
+impl Published {
+    /// Whether its name is that of `model` with more at the end: models of equal shapes share a file.
+    pub fn is_of(&self, model: &str) -> bool {
+        let words = |id: &str| -> Vec<String> {
+            let end = id.rsplit('/').next().unwrap_or(id).to_lowercase().replace('_', "-");
+            end.split('-').filter(|word| !UNSPECIFIC.contains(word)).map(str::to_owned).collect()
+        };
+        words(&self.id).starts_with(&words(model))
+    }
+}
+
 impl ModelFile {
     /// Reads the text of a model file.
     pub fn parse(text: &str) -> Result<ModelFile, Error> {
@@ -93,6 +107,17 @@ impl ModelFile {
                 .to_owned(),
             ..fault
         })
+    }
+
+    /// The repository that `text` names, by its id or by the end of it, where it is not the file's own: an alias.
+    pub fn repository_of(&self, text: &str) -> Option<&str> {
+        let end = |id: &str| id.rsplit('/').next().unwrap_or(id).to_owned();
+        let is = |id: &str| {
+            let known = if text.contains('/') { id.to_owned() } else { end(id) };
+            known.eq_ignore_ascii_case(text)
+        };
+        let aliases = self.aliases.iter().filter(|alias| alias.contains('/') && !is(&self.name));
+        aliases.map(String::as_str).find(|alias| is(alias))
     }
 
     /// The configuration in the file.
@@ -121,6 +146,42 @@ impl ModelFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_checkpoint_is_of_the_model_whose_name_it_begins_with() {
+        let of = |id: &str, model: &str| {
+            let published = Published {
+                id: id.to_owned(),
+                weight_format: String::new(),
+                config: Map::new(),
+                source: String::new(),
+            };
+            published.is_of(model)
+        };
+        assert!(of("nvidia/Qwen3.6-27B-NVFP4", "Qwen/Qwen3.6-27B"));
+        assert!(!of("nvidia/Qwen3.6-27B-NVFP4", "Qwen/Qwen3.5-27B"));
+        assert!(of("hugging-quants/Meta-Llama-3.1-8B-Instruct-AWQ-INT4", "meta-llama/Llama-3.1-8B"));
+        assert!(of("solidrust/Mistral-7B-Instruct-v0.3-AWQ", "mistralai/Mistral-7B-v0.3"));
+        assert!(!of("nvidia/Llama-3.3-70B-Instruct-FP8", "deepseek-ai/DeepSeek-R1-Distill-Llama-70B"));
+        assert!(!of("QuantTrio/Qwen3-VL-32B-Instruct-AWQ", "Qwen/Qwen3-VL-32B-Thinking"));
+    }
+
+    #[test]
+    fn an_alias_names_a_repository_of_its_own() {
+        let text = r#"{"source": "s", "name": "a/b-1", "parameters": 1, "config": {},
+                       "aliases": ["a/b-2", "short", "c/b-1"]}"#;
+        let file = ModelFile::parse(text).unwrap();
+        for (named, repository) in [
+            ("a/b-2", Some("a/b-2")),
+            ("B-2", Some("a/b-2")),
+            ("short", None),
+            ("a/b-1", None),
+            ("b-1", None),
+        ] {
+            assert_eq!(file.repository_of(named), repository, "{named}");
+        }
+        assert_eq!(file.repository_of("c/b-1"), Some("c/b-1"));
+    }
 
     #[test]
     fn a_misspelt_key_is_named_with_its_place() {

@@ -165,3 +165,22 @@ fn a_cancelled_call_frees_its_place() {
         );
     }
 }
+
+/// 11. `troubleshoot` is `check` with a symptom, and says so where there is none.
+#[test]
+fn troubleshoot_is_a_check_with_a_symptom() {
+    let mut client = Assistant::of(limits());
+    let symptom = json!({
+        "command": "vllm serve Qwen/Qwen3-32B", "log": "out of memory when graphs are captured",
+        "scenario": {"hardware": "1xl40s"},
+    });
+    let mut text = |id: u64, name: &str, body: &Value| {
+        client.send(&[call(id, name, body)]);
+        client.next()["result"]["content"][0]["text"].as_str().unwrap().to_owned()
+    };
+    let answers = [text(1, "check", &symptom), text(2, "troubleshoot", &symptom)];
+    assert_eq!(answers[0], answers[1]);
+    assert!(answers[0].contains("corrections"), "{}", answers[0]);
+    let without = json!({"command": symptom["command"], "scenario": symptom["scenario"]});
+    assert!(text(3, "troubleshoot", &without).contains("call `check`"));
+}
