@@ -144,3 +144,52 @@ fn random_commands_are_written_for_the_parsers() {
     }
     assert!(refused > lines / 20 && refused < lines * 2, "{refused} of {}", 2 * lines);
 }
+
+/// A settings file with one key, nested by the dots of its path.
+fn settings_file(path: &str, value: &Value) -> String {
+    let nested = path.rsplit('.').fold(value.clone(), |inner, key| json!({ key: inner }));
+    nested.to_string()
+}
+
+/// TensorRT-LLM takes the fields of its classes alone: each of them is taken, and a misspelt one refused.
+#[test]
+fn keys_of_settings_files_are_the_fields_that_the_runtime_has() {
+    let known = launches();
+    let one = known.iter().find(|(launch, _)| launch.id == "trtllm").unwrap();
+    let rows: Vec<_> = one.1.yaml.iter().filter(|row| !row.value.takes_object()).collect();
+    let fields: Vec<&str> = one.1.yaml.iter().map(|row| row.key.as_str()).collect();
+    let mut random = Rng::with_seed(39);
+    let (mut taken, mut refused) = (0, 0);
+    for _ in 0..draw::cases(LINES) {
+        let row = *random.choice(&rows).unwrap();
+        let listed = row.value.choices.iter().flatten().next().cloned();
+        let value = listed.unwrap_or(match row.value.kind {
+            OptionKind::Int => json!(random.u64(1..64)),
+            OptionKind::Float => json!(0.5),
+            OptionKind::Bool | OptionKind::Switch => json!(true),
+            OptionKind::List => json!([]),
+            _ => json!("name"),
+        });
+        let mut path = row.key.clone();
+        if random.u8(0..3) == 0 {
+            path.insert(random.usize(..=path.len()), 'q');
+        }
+        let is_field = fields.contains(&path.as_str());
+        let files = NamedFiles::from([("f.yaml".to_owned(), settings_file(&path, &value))]);
+        let words = ["org/model", "--config", "f.yaml"].map(str::to_owned);
+        let found = read((&one.0, &one.1), &[], &words, &files);
+        let open = |left: &&mantile::launch::read::Leftover| {
+            matches!(left.why.effect(), WordEffect::Refused | WordEffect::NotUnderstood)
+        };
+        let left: Vec<String> = found
+            .leftovers
+            .iter()
+            .filter(open)
+            .map(|left| format!("{}: {}", left.word, left.why.words("")))
+            .collect();
+        assert_eq!(left.is_empty(), is_field, "{path}: {value}: {left:?}");
+        taken += u64::from(is_field);
+        refused += u64::from(!is_field);
+    }
+    assert!(taken > refused && refused > 0, "{taken} {refused}");
+}
