@@ -129,6 +129,17 @@ pub fn build_v1(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     layers(keys, whole, plain, None, EARLY)
 }
 
+/// The language model of Unlimited-OCR and DeepSeek-OCR 2: the first DeepSeek-MoE without biases. In reference sliding
+/// layers every token sees the whole prompt, and of the text that follows it the last tokens: counted as if all were
+/// kept (`modular_unlimited_ocr.py` of transformers 5.24).
+pub fn build_unlimited(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    keys.set_aside(&["layer_types", "sliding_window"]);
+    let whole = DecoderSpec::read(keys, false)?;
+    let attention = Attention::read_grouped(keys, whole.hidden)?.biased(keys.flag("attention_bias", false)?);
+    let plain = vec![Mixer::Attention(attention); whole.layers.value as usize];
+    layers(keys, whole, plain, None, DeepseekVariant { mlp_bias: true, ..EARLY })
+}
+
 /// `glm4_moe`: GLM-4.5 to 4.7: biases on Q, K and V, norms on their heads if `use_qk_norm`.
 pub fn build_glm4(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     glm4(keys, false)

@@ -127,14 +127,19 @@ pub fn wrap(mut graph: ModelGraph, place: WrapperPaths, towers: Vec<Tower>) -> M
 /// Wrappers whose head is tied if either they or their language model set the key.
 const EITHER: &[&str] = &["mllama"];
 
-/// Wrappers of transformers 5 whose head no key ties.
+/// Wrappers whose head no key ties in files of transformers 5.
 const SEPARATE: &[&str] = &["mllama", "qwen2_audio", "voxtral"];
+
+/// Wrappers whose head no key ties, whatever version wrote the file.
+const NEVER: &[&str] = &["molmo2", "muse_glimmer", "muse_spark", "nemotron_h_omni", "omniasr"];
 
 /// The same, whatever version wrote the file: the class takes over the language model's key (transformers 5.24).
 const FORWARDING: &[&str] = &[
+    "fast_vlm",
     "glm4v",
     "glm4v_moe",
     "glm_ocr",
+    "hunyuan_vl",
     "llava",
     "llava_next_video",
     "llava_onevision",
@@ -151,24 +156,35 @@ const TYING: &[&str] = &[
     "aya_vision",
     "cohere2_vision",
     "deepseek_vl",
+    "deepseek_vl_hybrid",
+    "ernie4_5_vl_moe",
+    "fun_asr_nano",
     "gemma3",
     "gemma3n",
     "gemma4",
     "gemma4_unified",
     "glmasr",
     "got_ocr2",
+    "granite_docling",
+    "granite_speech",
+    "granite_speech_plus",
+    "hunyuan_vl",
     "hyperclovax_vision_v2",
     "internvl",
+    "janus",
     "kimi_k25",
     "lfm2_vl",
+    "lfm3_vl",
     "lighton_ocr",
     "minicpm_ocr",
-    "moss_transcribe_diarize",
     "mistral3",
+    "moss_transcribe_diarize",
+    "ovis2",
     "paddleocr_vl",
     "paligemma",
     "pp_chart2table",
     "qwen3_asr",
+    "voxtral_realtime",
 ];
 
 /// Whether transformers 5 or later wrote the file. It ties heads by the wrapper's key alone, and writes the language
@@ -193,10 +209,10 @@ pub fn tied(mut graph: ModelGraph, keys: &Keys<'_>, text: &Keys<'_>) -> Result<M
     let forwards = named(FORWARDING);
     let either = among(EITHER) || forwards;
     let wrapper_rules = written_by_5(keys)?;
-    let separate = wrapper_rules && named(SEPARATE);
+    let separate = named(NEVER) || wrapper_rules && named(SEPARATE);
     let default = if either { inside && !separate || named(TYING) } else { among(TYING) };
     let outside = keys.flag(key, default)? && !separate;
-    let both_say = !wrapper_rules && (text.has(key) || !keys.has(key));
+    let both_say = !wrapper_rules && !named(NEVER) && (text.has(key) || !keys.has(key));
     if inside != outside && both_say && (outside || !either) {
         return Err(Error::new(
             key,

@@ -77,6 +77,8 @@ pub struct Moe {
     pub latent: Option<Count>,
     /// Biases on these two projections.
     pub latent_bias: bool,
+    /// Norms after the first and before the second of them (Muse Spark).
+    pub latent_norms: Option<[&'static str; 2]>,
     pub shared: Option<SharedExperts>,
     /// The checkpoint's name of a norm on the sum of routed and shared experts (A.X-K1).
     pub output_norm: Option<&'static str>,
@@ -106,6 +108,7 @@ impl Moe {
             stacking: Stacking::OutIn,
             latent: None,
             latent_bias: false,
+            latent_norms: None,
             shared: None,
             output_norm: None,
         })
@@ -135,11 +138,17 @@ impl Moe {
         let mut enter = from;
         if let Some(latent) = self.latent {
             enter = project(block, from, "fc1_latent_proj", hidden, latent, self.latent_bias);
+            if let Some([tensor, _]) = self.latent_norms {
+                enter = block.stream_norm(enter, "latent_norm", tensor, Affine::Scale);
+            }
         }
         let routed =
             Operator::Experts(RoutedExperts { hidden: self.width(), experts, top_k, intermediate, gated });
         let mut routed = block.node("experts", routed, self.expert_weights(), &[enter, router]);
         if let Some(latent) = self.latent {
+            if let Some([_, tensor]) = self.latent_norms {
+                routed = block.stream_norm(routed, "latent_result_norm", tensor, Affine::Scale);
+            }
             routed = project(block, routed, "fc2_latent_proj", latent, hidden, self.latent_bias);
         }
         let mut sums = vec![routed];

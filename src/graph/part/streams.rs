@@ -29,8 +29,17 @@ pub struct Altup {
     pub laurel_rank: Count,
 }
 
+/// A learned tensor of a layer outside its mixer, network and norms.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Side {
+    /// Elements that scale or shift what passes: name and shape.
+    Elements(String, Vec<u64>),
+    /// A matrix from the stream or from another side: name, input and output.
+    Matrix(&'static str, Count, Count),
+}
+
 /// Additional parts of a layer other than mixer, network and their norms.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Extras {
     /// A per-layer input.
     pub per_layer: Option<PerLayer>,
@@ -38,6 +47,8 @@ pub struct Extras {
     pub altup: Option<Altup>,
     /// A scalar that scales its result, stored as a buffer.
     pub scalar: bool,
+    /// Further tensors.
+    pub sides: Vec<Side>,
 }
 
 fn matrix(name: &'static str, tensor: &str, input: Count, output: Count) -> Matrix {
@@ -140,11 +151,21 @@ impl Extras {
         }
         let mut sums = vec![stream];
         sums.extend(self.per_layer.map(|per_layer| per_layer.mix(block, stream, hidden)));
-        if sums.len() == 1 && !self.scalar {
+        let scalar = Weight { buffer: true, ..weight("layer_scalar", vec![1], TensorRole::Norm) };
+        let mut weights = if self.scalar { vec![scalar] } else { vec![] };
+        for side in &self.sides {
+            match side {
+                Side::Elements(name, shape) => {
+                    weights.push(weight(name.clone(), shape.clone(), TensorRole::Norm));
+                }
+                Side::Matrix(name, input, output) => {
+                    sums.push(block.linear(stream, matrix("side", name, *input, *output)));
+                }
+            }
+        }
+        if sums.len() == 1 && weights.is_empty() {
             return;
         }
-        let scalar = Weight { buffer: true, ..weight("layer_scalar", vec![1], TensorRole::Norm) };
-        let weights = if self.scalar { vec![scalar] } else { vec![] };
         block.node("layer_output", Operator::Add { width: hidden }, weights, &sums);
     }
 }
