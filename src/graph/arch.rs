@@ -24,11 +24,13 @@ pub mod jamba;
 pub mod kimi_linear;
 pub mod kolibri;
 pub mod laguna;
+pub mod latent_variants;
 pub mod lfm2;
 pub mod llama;
 pub mod llama4;
 pub mod llama_variants;
 pub mod llava;
+pub mod longcat;
 pub mod mamba;
 pub mod mamba_hybrid;
 pub mod mimo_v2;
@@ -89,6 +91,7 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("aria", "AriaForConditionalGeneration", described::build),
     of("aria_text", "AriaTextForCausalLM", moe_variants::build_aria),
     of("axk1", "AXK1ForCausalLM", deepseek::build_axk1),
+    of("axk2", "AXK2ForCausalLM", latent_variants::build_axk2),
     of("aya_vision", "AyaVisionForConditionalGeneration", llava::build_aya_vision),
     with_aliases(
         of("baichuan", "BaichuanForCausalLM", llama_variants::build_baichuan),
@@ -121,6 +124,7 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("deepseek_vl", "DeepseekVLForConditionalGeneration", llava::build_deepseek),
     of("deepseek_vl_hybrid", "DeepseekVLHybridForConditionalGeneration", described::build),
     of("dots1", "Dots1ForCausalLM", deepseek::build_dots1),
+    of("dots3_note_text", "Dots3NoteForCausalLM", latent_variants::build_dots3),
     with_aliases(
         of("ernie4_5", "Ernie4_5ForCausalLM", llama_variants::build_ernie),
         &["Ernie4_5_ForCausalLM"],
@@ -155,6 +159,7 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("glm4_moe_lite", "Glm4MoeLiteForCausalLM", deepseek::build_v3),
     of("glm4v", "Glm4vForConditionalGeneration", vision_language::build_glm4v),
     of("glm4v_moe", "Glm4vMoeForConditionalGeneration", vision_language::build_glm4v_moe),
+    of("glm5_next", "Glm5NextForConditionalGeneration", vision_language::build_glm5_next),
     of("glm_moe_dsa", "GlmMoeDsaForCausalLM", deepseek_sparse::build_glm),
     of("glm_ocr", "GlmOcrForConditionalGeneration", vision_language::build_glm_ocr),
     of("glmasr", "GlmAsrForConditionalGeneration", vision_language::build_glmasr),
@@ -168,6 +173,7 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("gpt_oss", "GptOssForCausalLM", gpt_oss::build),
     of("gptj", "GPTJForCausalLM", gpt::build_gptj),
     of("granite", "GraniteForCausalLM", llama_variants::build_granite),
+    of("granite4_vision", "Granite4VisionForConditionalGeneration", described::build),
     of("granite_docling", "GraniteDoclingForConditionalGeneration", described::build),
     of("granite_speech", "GraniteSpeechForConditionalGeneration", described::build),
     of("granite_speech_plus", "GraniteSpeechPlusForConditionalGeneration", described::build),
@@ -181,6 +187,8 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("hunyuan_v1_moe", "HunYuanMoEV1ForCausalLM", moe_variants::build_hunyuan),
     of("hunyuan_vl", "HunYuanVLForConditionalGeneration", described::build),
     of("hy_v3", "HYV3ForCausalLM", deepseek::build_hunyuan),
+    of("hy_v4", "HYV4ForCausalLM", latent_variants::build_hunyuan),
+    of("hy_v4_vl", "HYV4VLForConditionalGeneration", described::build),
     of("hyperclovax", "HyperCLOVAXForCausalLM", llama_variants::build_hyperclovax),
     of(
         "hyperclovax_vision_v2",
@@ -222,6 +230,7 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("llava_next", "LlavaNextForConditionalGeneration", llava::build_next),
     of("llava_next_video", "LlavaNextVideoForConditionalGeneration", llava::build_next_video),
     of("llava_onevision", "LlavaOnevisionForConditionalGeneration", llava::build_onevision),
+    of("longcat_flash", "LongcatFlashForCausalLM", longcat::build),
     of("mamba", "MambaForCausalLM", mamba::build),
     of("mamba2", "Mamba2ForCausalLM", mamba::build_second),
     of("mellum", "MellumForCausalLM", qwen_moe::build_mellum),
@@ -241,12 +250,14 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("mistral", "MistralForCausalLM", llama::build_mistral),
     of("mistral3", "Mistral3ForConditionalGeneration", vision_language::build_mistral3),
     of("mistral4", "Mistral4ForCausalLM", deepseek::build_mistral4),
+    of("mistral_large4", "MistralLarge4ForConditionalGeneration", vision_language::build_mistral_large4),
     of("mixtral", "MixtralForCausalLM", mixtral::build),
     of("mllama", "MllamaForConditionalGeneration", mllama::build),
     of("molmo2", "Molmo2ForConditionalGeneration", described::build),
     of("moss_transcribe_diarize", "MossTranscribeDiarizeForConditionalGeneration", omni::build_moss),
     with_aliases(of("mpt", "MptForCausalLM", bloom::build_mpt), &["MPTForCausalLM"]),
     of("muse_glimmer", "MuseGlimmerForConditionalGeneration", described::build),
+    of("muse_spark", "MuseSparkForConditionalGeneration", described::build),
     of("nanochat", "NanoChatForCausalLM", nemotron::build_nanochat),
     of("nemotron", "NemotronForCausalLM", nemotron::build),
     of("nemotron-nas", "DeciLMForCausalLM", nemotron_nas::build),

@@ -15,13 +15,14 @@ use serde_json::Value;
 
 use super::class_keys::of_part;
 use super::mllama::lengthen;
-use super::wrapper::{self, WrapperPaths, wrap};
-use super::{ARCHITECTURES, deepseek, llama, moe_variants, muse, switches};
+use super::wrapper::{self, WrapperPaths, retied, wrap};
+use super::{ARCHITECTURES, deepseek, latent_variants, llama, moe_variants, muse, switches};
 use crate::graph::assembly::{Assembly, weight};
 use crate::graph::image_processor::ImageProcessor;
 use crate::graph::model::ModelGraph;
 use crate::graph::operator::{Operator, Split};
 use crate::graph::part::encoder::once;
+use crate::graph::part::misfit;
 use crate::graph::tensor::{TensorRole, Weight};
 use crate::graph::tower::{Positions, Tower, TowerPart};
 use crate::quantity::count::Count;
@@ -50,6 +51,9 @@ struct Wrapper<'a> {
     /// Key and default of the rows of the embedding that the head does not have.
     #[serde(borrow)]
     more_rows: Option<(&'a str, u64)>,
+    /// Keys of the rows and the width of a head that is not tied: they must be those of the language model.
+    #[serde(borrow)]
+    head_sides: Option<[&'a str; 2]>,
     /// Keys of the wrapper without effect on shapes.
     #[serde(default)]
     #[serde(borrow)]
@@ -74,6 +78,8 @@ struct Language<'a> {
     /// The builder for each `model_type` of the section.
     #[serde(borrow)]
     builders: BTreeMap<&'a str, &'a str>,
+    /// Whether the head is tied where the section does not have the key; by default as its builder does.
+    tied: Option<bool>,
     /// Names of the language model and of its head.
     model: &'a str,
     head: &'a str,
@@ -138,6 +144,8 @@ enum Part<'a> {
 struct OwnPart<'a> {
     /// Prefix of its names.
     at: &'a str,
+    /// How often it occurs with `*` of its prefix as `c`; once without it.
+    copies: Option<&'a str>,
     /// Number of its layers; none for modules that occur once.
     #[serde(borrow)]
     times: Option<&'a str>,
@@ -170,6 +178,15 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     }
     let mut graph = language(keys, &wrapper.text)?;
     let towers = towers(keys, wrapper, &graph)?;
+    if let Some([rows, width]) = wrapper.head_sides {
+        keys.set_aside(&[rows, width]);
+        for (key, expected) in [(rows, graph.vocab), (width, graph.hidden)] {
+            let stated = keys.count_or_none(key)?.unwrap_or(expected);
+            if !graph.tied && stated.value != expected.value {
+                return Err(misfit(stated, format!("{} as in {}", expected.value, expected.symbol)));
+            }
+        }
+    }
     if let Some((key, default)) = wrapper.more_rows {
         let more = keys.section(wrapper.text.at.unwrap_or_default())?.count_or(key, default)?;
         let rows = Count::derived("embedding_rows", graph.vocab.value + more.value, "vocab_size and further rows");
@@ -177,16 +194,6 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     }
     let Language { model, head, .. } = wrapper.text;
     Ok(wrap(graph, WrapperPaths { model, head, others: "" }, towers))
-}
-
-/// The encoders of the wrapper `name`, for a builder that reads the language model itself.
-pub fn towers_of(name: &str, keys: &Keys<'_>, graph: &ModelGraph) -> Result<Vec<Tower>, Error> {
-    let wrapper = FILE.wrappers.get(name).expect("the file has the wrapper");
-    keys.set_aside(&wrapper.ignored);
-    for (key, only) in &wrapper.only {
-        keys.only(key, only)?;
-    }
-    towers(keys, wrapper, graph)
 }
 
 fn language(keys: &Keys<'_>, language: &Language<'static>) -> Result<ModelGraph, Error> {
@@ -210,14 +217,20 @@ fn language(keys: &Keys<'_>, language: &Language<'static>) -> Result<ModelGraph,
         return Err(Error::new(format!("{at}.model_type"), class, allowed.join(" or "), fix));
     };
     switches::set_aside(&inside, model_type);
-    wrapper::tied(build(&inside)?, keys, &inside)
+    let mut graph = build(&inside)?;
+    if let Some(tied) = language.tied.filter(|_| !inside.has("tie_word_embeddings")) {
+        graph = retied(graph, tied);
+    }
+    wrapper::tied(graph, keys, &inside)
 }
 
 type Build = fn(&Keys<'_>) -> Result<ModelGraph, Error>;
 
 /// Language models that occur in wrappers only, by the `model_type` of their section.
 static INNER: &[(&str, Build)] = &[
+    ("dots3_note_text", latent_variants::build_dots3),
     ("ernie4_5_vl_moe_text", moe_variants::build_ernie_vl),
+    ("hy_v4_vl_text", latent_variants::build_hunyuan),
     ("muse_glimmer_text", muse::build_glimmer),
     ("muse_spark_text", muse::build_spark),
     ("unlimited_ocr_text", deepseek::build_unlimited),
@@ -260,14 +273,8 @@ fn tower(keys: &Keys<'_>, encoder: &Encoder<'static>, graph: &ModelGraph) -> Res
     let mut parts = vec![];
     for described in &encoder.parts {
         match described {
-            Part::Own(own) => parts.extend(part(own, own.at, &values)?),
-            Part::Shared(words) => {
-                let (name, prefix) = words.split_once(' ').expect("a name and a prefix");
-                for own in FILE.shared.get(name).expect("the file has the part") {
-                    let Part::Own(own) = own else { continue };
-                    parts.extend(part(own, &format!("{prefix}{}", own.at), &values)?);
-                }
-            }
+            Part::Own(own) => parts.extend(copies(own, own.at, own.copies, &values)?),
+            Part::Shared(words) => parts.extend(shared(words, &values)?),
         }
     }
     Ok(Some(Tower { name: encoder.name, parts, image_processor: ImageProcessor::Unknown }))
@@ -297,6 +304,8 @@ fn read(keys: &Keys<'_>, section: &Section<'static>, values: &mut Values) -> Res
     for (name, key, default) in &section.values {
         // `key=word` is 1 where the key has the word, in a list for each of its entries; `key*1000` is a decimal number.
         let (key, word) = key.split_once('=').map_or((*key, None), |(key, word)| (key, Some(word)));
+        // `key/1` is the second number of a text such as `4/8`.
+        let (key, part) = key.split_once('/').map_or((key, None), |(key, part)| (key, part.parse().ok()));
         let (key, scale) = key.split_once('*').map_or((key, None), |(key, scale)| (key, scale.parse().ok()));
         let stated = keys.value(key);
         let place = || format!("{}{}{key}", section.at, if section.at.is_empty() { "" } else { "." });
@@ -304,13 +313,22 @@ fn read(keys: &Keys<'_>, section: &Section<'static>, values: &mut Values) -> Res
             let fix = "copy the value from the model's config.json";
             return Err(Error::new(place(), "missing key", "a whole number", fix));
         };
-        let value = named(found, word, scale).ok_or_else(|| {
+        let value = match part {
+            Some(part) => found.as_str().and_then(|text| nth(text, part)),
+            None => named(found, word, scale),
+        };
+        let value = value.ok_or_else(|| {
             let fix = "copy the value from the model's config.json";
             Error::new(place(), found.to_string(), "a whole number up to 1000000000", fix)
         })?;
         values.insert((*name).to_owned(), value);
     }
     Ok(())
+}
+
+/// A number of a text such as `4/8`.
+fn nth(text: &str, part: usize) -> Option<Named> {
+    text.split('/').nth(part)?.trim().parse().ok().map(Named::Number)
 }
 
 /// A value of a file as numbers: `null` and `false` are 0, a word is 1 where it is `word`.
@@ -330,9 +348,54 @@ fn named(value: &Value, word: Option<&str>, scale: Option<i128>) -> Option<Named
         _ => None,
     };
     match value {
+        // Only the length of a list of lists matters.
+        Value::Array(values) if values.first().is_some_and(Value::is_array) => {
+            Some(Named::List(vec![0; values.len()]))
+        }
         Value::Array(values) => values.iter().map(one).collect::<Option<_>>().map(Named::List),
         value => one(value).map(Named::Number),
     }
+}
+
+/// The shared parts of `name prefix [copies] [?condition]`.
+fn shared(words: &str, values: &Values) -> Result<Vec<TowerPart>, Error> {
+    let (words, condition) = words.split_once('?').map_or((words, None), |(words, when)| (words, Some(when)));
+    if condition.map_or(Ok(1), |when| evaluate(when, values))? == 0 {
+        return Ok(vec![]);
+    }
+    let mut words = words.split_whitespace();
+    let (name, prefix) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let times = words.next();
+    let mut parts = vec![];
+    for own in FILE.shared.get(name).expect("the file has the part") {
+        let Part::Own(own) = own else { continue };
+        parts.extend(copies(own, &format!("{prefix}{}", own.at), times.or(own.copies), values)?);
+    }
+    Ok(parts)
+}
+
+/// A part under `prefix`, as often as `times` says, with `c` as the number in place of `*`.
+fn copies(
+    own: &OwnPart<'static>,
+    prefix: &str,
+    times: Option<&str>,
+    values: &Values,
+) -> Result<Vec<TowerPart>, Error> {
+    let Some(times) = times else { return Ok(part(own, prefix, values)?.into_iter().collect()) };
+    let mut parts = vec![];
+    for copy in 0..at_most(evaluate(times, values)?)? {
+        let mut values = values.clone();
+        values.insert("c".to_owned(), Named::Number(i128::from(copy)));
+        parts.extend(part(own, &prefix.replacen('*', &copy.to_string(), 1), &values)?);
+    }
+    Ok(parts)
+}
+
+/// A number of layers or copies.
+fn at_most(times: i128) -> Result<u32, Error> {
+    u32::try_from(times).ok().filter(|times| *times <= 2000).ok_or_else(|| {
+        Error::new("", times.to_string(), "at most 2000 layers", "copy the number of layers from the model's config.json")
+    })
 }
 
 /// A part under `prefix`; none where the model does not have it.
@@ -344,11 +407,7 @@ fn part(own: &OwnPart<'static>, prefix: &str, values: &Values) -> Result<Option<
     }
     let mut layers = vec![];
     if let Some(times) = own.times {
-        let times = evaluate(times, values)?;
-        let Some(times) = u32::try_from(times).ok().filter(|times| *times <= 2000) else {
-            return Err(Error::new("", times.to_string(), "at most 2000 layers", "copy the number of layers"));
-        };
-        for index in 0..times {
+        for index in 0..at_most(evaluate(times, values)?)? {
             let mut values = values.clone();
             values.insert("i".to_owned(), Named::Number(i128::from(index)));
             if own.of.map_or(Ok(1), |of| evaluate(of, &values))? != 0 {

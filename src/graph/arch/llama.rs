@@ -47,7 +47,7 @@ pub fn build_voxtral_realtime(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let hidden = whole.hidden;
     let window = uniform_window(keys, Some(8192))?;
     let attention = Attention { mask: window.into(), ..Attention::read_stated(keys, hidden)? };
-    let side = |name: &str, shape| Side::Elements(format!("ada_rms_norm.{name}.weight"), shape);
+    let side = |name: &str, shape| Side::elements(&format!("ada_rms_norm.{name}.weight"), shape);
     let sides = vec![side("linear1", vec![32, hidden.value]), side("linear2", vec![hidden.value, 32])];
     let layer = Layer::new(attention, FeedForward::read(keys, hidden)?);
     Ok(whole.uniform(Layer { extras: Extras { sides, ..Extras::default() }, ..layer }))

@@ -40,6 +40,7 @@ pub fn build_spark(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let hidden = whole.hidden;
     let names = ["num_local_experts", "num_experts_per_tok", "moe_intermediate_size"];
     let moe = Moe {
+        correction_bias: Some("mlp.gate.e_score_correction_bias"),
         latent: Some(keys.count("moe_hidden_size")?),
         latent_norms: Some(["mlp.pre_expert_norm", "mlp.experts.post_expert_norm"]),
         ..Moe::read(keys, hidden, names)?
@@ -49,7 +50,7 @@ pub fn build_spark(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let sparse = layer_kinds(keys, "mlp_layer_types", whole.layers, &words)?
         .unwrap_or_else(|| vec![true; whole.layers.value as usize]);
     let networks = sparse.into_iter().map(|sparse| Network::either(sparse, &moe, &dense)).collect();
-    let gate = Side::Elements("post_feedforward_residual_gate.gate".to_owned(), vec![hidden.value]);
+    let gate = Side::elements("post_feedforward_residual_gate.gate", vec![hidden.value]);
     layers(keys, whole, networks, vec![gate])
 }
 

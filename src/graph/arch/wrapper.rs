@@ -131,7 +131,10 @@ const EITHER: &[&str] = &["mllama"];
 const SEPARATE: &[&str] = &["mllama", "qwen2_audio", "voxtral"];
 
 /// Wrappers whose head no key ties, whatever version wrote the file.
-const NEVER: &[&str] = &["molmo2", "muse_glimmer", "muse_spark", "nemotron_h_omni", "omniasr"];
+const NEVER: &[&str] = &["molmo2", "muse_spark", "nemotron_h_omni", "omniasr"];
+
+/// Wrappers whose missing key is that of the language model.
+const INHERITING: &[&str] = &["perception_lm"];
 
 /// The same, whatever version wrote the file: the class takes over the language model's key (transformers 5.24).
 const FORWARDING: &[&str] = &[
@@ -200,7 +203,7 @@ pub fn written_by_5(keys: &Keys<'_>) -> Result<bool, Error> {
 /// # Errors
 /// Wrapper and language model contradict each other, by key or by class default: versions of transformers then
 /// disagree.
-pub fn tied(mut graph: ModelGraph, keys: &Keys<'_>, text: &Keys<'_>) -> Result<ModelGraph, Error> {
+pub fn tied(graph: ModelGraph, keys: &Keys<'_>, text: &Keys<'_>) -> Result<ModelGraph, Error> {
     let (key, inside) = ("tie_word_embeddings", graph.tied);
     // A file without model_type is loaded by no class that could decide.
     let class = keys.text("model_type")?;
@@ -210,7 +213,11 @@ pub fn tied(mut graph: ModelGraph, keys: &Keys<'_>, text: &Keys<'_>) -> Result<M
     let either = among(EITHER) || forwards;
     let wrapper_rules = written_by_5(keys)?;
     let separate = named(NEVER) || wrapper_rules && named(SEPARATE);
-    let default = if either { inside && !separate || named(TYING) } else { among(TYING) };
+    let default = match (either, named(INHERITING)) {
+        (true, _) => inside && !separate || named(TYING),
+        (false, true) => inside,
+        (false, false) => among(TYING),
+    };
     let outside = keys.flag(key, default)? && !separate;
     let both_say = !wrapper_rules && !named(NEVER) && (text.has(key) || !keys.has(key));
     if inside != outside && both_say && (outside || !either) {
@@ -222,6 +229,11 @@ pub fn tied(mut graph: ModelGraph, keys: &Keys<'_>, text: &Keys<'_>) -> Result<M
         ));
     }
     let tied = outside || (either && inside && (forwards || !wrapper_rules));
+    Ok(retied(graph, tied))
+}
+
+/// The language model with its head tied or not.
+pub fn retied(mut graph: ModelGraph, tied: bool) -> ModelGraph {
     let vocabulary = |node: &NodeIndex| match graph.head.graph[*node].operator {
         Operator::Linear { input, output, .. } if graph.head.graph[*node].name == "lm_head" => {
             Some((*node, vec![output.value, input.value]))
@@ -234,5 +246,5 @@ pub fn tied(mut graph: ModelGraph, keys: &Keys<'_>, text: &Keys<'_>) -> Result<M
         graph.head.graph[node].weights = if tied { vec![] } else { vec![stored] };
         graph.tied = tied;
     }
-    Ok(graph)
+    graph
 }

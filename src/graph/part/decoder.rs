@@ -4,7 +4,7 @@
 
 use petgraph::graph::NodeIndex;
 
-use super::hyper::{head_connection, stream_width};
+use super::hyper::{Hyper, head_connection, stream_width};
 use super::layer::{Layer, name};
 use super::names::TensorNames;
 use super::streams::{Altup, PerLayer};
@@ -39,7 +39,7 @@ pub struct DecoderSpec {
     /// Bias on the head (Phi-2, GPT-J).
     pub head_bias: bool,
     /// Parallel residual streams (DeepSeek-V4), summed by the head.
-    pub streams: Option<Count>,
+    pub streams: Option<Hyper>,
     /// A second embedding, with one input per layer (Gemma-3n, Gemma-4).
     pub per_layer: Option<PerLayer>,
     /// Additional streams (Gemma-3n).
@@ -173,9 +173,9 @@ impl DecoderSpec {
         let mut block = Assembly::default();
         let mut stream = match self.streams {
             None => block.input(self.hidden),
-            Some(streams) => {
-                let all = block.input(stream_width(self.hidden, streams));
-                head_connection(&mut block, all, self.hidden, streams)
+            Some(hyper) => {
+                let all = block.input(stream_width(self.hidden, hyper.streams));
+                head_connection(&mut block, all, self.hidden, hyper)
             }
         };
         if let Some(altup) = &self.altup {

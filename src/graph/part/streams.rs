@@ -4,6 +4,8 @@
 
 use petgraph::graph::NodeIndex;
 
+use super::feed_forward::FeedForward;
+use super::layer::Mixer;
 use super::recurrent::{fixed, product};
 use crate::graph::assembly::{Affine, Assembly, Matrix, weight};
 use crate::graph::operator::{Operator, Split};
@@ -31,11 +33,32 @@ pub struct Altup {
 
 /// A learned tensor of a layer outside its mixer, network and norms.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Side {
-    /// Elements that scale or shift what passes: name and shape.
-    Elements(String, Vec<u64>),
-    /// A matrix from the stream or from another side: name, input and output.
-    Matrix(&'static str, Count, Count),
+pub struct Side {
+    /// Its name in the layer.
+    pub name: String,
+    pub shape: Vec<u64>,
+    /// Whether it multiplies what passes as a matrix; else element by element.
+    pub product: bool,
+}
+
+impl Side {
+    /// Numbers that scale or shift what passes.
+    pub fn elements(name: &str, shape: Vec<u64>) -> Side {
+        Side { name: name.to_owned(), shape, product: false }
+    }
+
+    /// A matrix `[output, input]`, stored as `name.weight`, or a convolution.
+    pub fn matrix(name: &str, shape: Vec<u64>) -> Side {
+        Side { name: format!("{name}.weight"), shape, product: true }
+    }
+
+    fn assemble(&self, block: &mut Assembly, stream: NodeIndex) -> NodeIndex {
+        let inner = self.shape.iter().skip(1).fold(1u64, |so_far, side| so_far.saturating_mul(*side));
+        let input = fixed("side_input", inner, "inner sides of the tensor");
+        let output = fixed("side_output", self.shape.first().copied().unwrap_or(1), "rows of the tensor");
+        let matrix = Operator::Linear { input, output, split: Split::Replicate };
+        block.node("side", matrix, vec![weight(self.name.clone(), self.shape.clone(), TensorRole::Mlp)], &[stream])
+    }
 }
 
 /// Additional parts of a layer other than mixer, network and their norms.
@@ -49,6 +72,8 @@ pub struct Extras {
     pub scalar: bool,
     /// Further tensors.
     pub sides: Vec<Side>,
+    /// A second attention and network after the first, around which the layer's experts run (LongCat).
+    pub second: Option<Box<(Mixer, FeedForward)>>,
 }
 
 fn matrix(name: &'static str, tensor: &str, input: Count, output: Count) -> Matrix {
@@ -154,13 +179,9 @@ impl Extras {
         let scalar = Weight { buffer: true, ..weight("layer_scalar", vec![1], TensorRole::Norm) };
         let mut weights = if self.scalar { vec![scalar] } else { vec![] };
         for side in &self.sides {
-            match side {
-                Side::Elements(name, shape) => {
-                    weights.push(weight(name.clone(), shape.clone(), TensorRole::Norm));
-                }
-                Side::Matrix(name, input, output) => {
-                    sums.push(block.linear(stream, matrix("side", name, *input, *output)));
-                }
+            match side.product {
+                true => sums.push(side.assemble(block, stream)),
+                false => weights.push(weight(side.name.clone(), side.shape.clone(), TensorRole::Norm)),
             }
         }
         if sums.len() == 1 && weights.is_empty() {
