@@ -56,6 +56,7 @@ pub mod qwen;
 pub mod qwen_moe;
 pub mod qwen_next;
 pub mod recurrent_gemma;
+pub mod sided;
 pub mod starcoder2;
 pub mod step;
 pub mod switches;
@@ -123,6 +124,8 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("deepseek_v4", "DeepseekV4ForCausalLM", deepseek_v4::build),
     of("deepseek_vl", "DeepseekVLForConditionalGeneration", llava::build_deepseek),
     of("deepseek_vl_hybrid", "DeepseekVLHybridForConditionalGeneration", described::build),
+    of("diffllama", "DiffLlamaForCausalLM", sided::build_diffllama),
+    of("doge", "DogeForCausalLM", sided::build_doge),
     of("dots1", "Dots1ForCausalLM", deepseek::build_dots1),
     of("dots3_note_text", "Dots3NoteForCausalLM", latent_variants::build_dots3),
     with_aliases(
@@ -197,6 +200,7 @@ pub static ARCHITECTURES: &[Architecture] = &[
     ),
     of("idefics2", "Idefics2ForConditionalGeneration", described::build),
     of("idefics3", "Idefics3ForConditionalGeneration", llava::build_idefics3),
+    of("inkling_text", "InklingForCausalLM", sided::build_inkling),
     of("internlm", "InternLMForCausalLM", llama_variants::build_internlm),
     of("internlm2", "InternLM2ForCausalLM", llama_variants::build_internlm2),
     with_aliases(
@@ -208,6 +212,7 @@ pub static ARCHITECTURES: &[Architecture] = &[
     with_aliases(of("iquestcoder", "IQuestCoderForCausalLM", llama::build), &["LlamaForCausalLM"]),
     of("jais2", "Jais2ForCausalLM", nemotron::build_jais2),
     of("jamba", "JambaForCausalLM", jamba::build),
+    of("jetmoe", "JetMoeForCausalLM", sided::build_jetmoe),
     of("kimi_k2", "DeepseekV3ForCausalLM", deepseek::build_v3),
     with_aliases(
         of("kimi_k25", "KimiK25ForConditionalGeneration", vision_language::build_kimi_k25),
@@ -253,6 +258,7 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("mistral_large4", "MistralLarge4ForConditionalGeneration", vision_language::build_mistral_large4),
     of("mixtral", "MixtralForCausalLM", mixtral::build),
     of("mllama", "MllamaForConditionalGeneration", mllama::build),
+    of("modernbert-decoder", "ModernBertDecoderForCausalLM", sided::build_modernbert),
     of("molmo2", "Molmo2ForConditionalGeneration", described::build),
     of("moss_transcribe_diarize", "MossTranscribeDiarizeForConditionalGeneration", omni::build_moss),
     with_aliases(of("mpt", "MptForCausalLM", bloom::build_mpt), &["MPTForCausalLM"]),

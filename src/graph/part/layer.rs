@@ -209,7 +209,7 @@ impl Layer {
             Some(altup) => altup.predict(&mut block, input, self.hidden),
             None => input,
         };
-        let (stream, caches) = match self.arrangement {
+        let (stream, mut caches) = match self.arrangement {
             Arrangement::Parallel | Arrangement::ParallelTwoNorms => self.parallel(&mut block, start),
             _ => match &self.extras.second {
                 Some(second) => self.shortcut(&mut block, start, second),
@@ -217,6 +217,7 @@ impl Layer {
             },
         };
         self.extras.finish(&mut block, stream, self.hidden);
+        caches.extend(&self.extras.states);
         block.finish(name, layers, caches)
     }
 
@@ -226,7 +227,9 @@ impl Layer {
         let (mut stream, mut caches) = (input, vec![]);
         if self.mixer != Mixer::Absent {
             let normed = match of {
-                PreNorm | Sandwich => self.normed(block, input, "input_norm", "input_layernorm"),
+                PreNorm | Sandwich if !self.extras.unnormed => {
+                    self.normed(block, input, "input_norm", "input_layernorm")
+                }
                 _ => input,
             };
             let mut sums;

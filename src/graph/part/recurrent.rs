@@ -116,7 +116,7 @@ pub(super) fn small(name: impl Into<String>, shape: Vec<u64>) -> Weight {
 }
 
 /// The last tokens cached by a convolution, as many as its kernel width. Sharded into at most `parts` parts.
-pub(super) fn conv_state(channels: Count, kernel: Count, parts: Count) -> Cache {
+pub fn conv_state(channels: Count, kernel: Count, parts: Count) -> Cache {
     let elements = product("conv_state", channels, kernel, "channels × kernel");
     Cache::State { name: "conv", elements, parts, width: StateWidth::Native }
 }

@@ -8,6 +8,7 @@ use super::feed_forward::FeedForward;
 use super::layer::Mixer;
 use super::recurrent::{fixed, product};
 use crate::graph::assembly::{Affine, Assembly, Matrix, weight};
+use crate::graph::cache::Cache;
 use crate::graph::operator::{Operator, Split};
 use crate::graph::tensor::{TensorRole, Weight};
 use crate::quantity::count::Count;
@@ -72,6 +73,10 @@ pub struct Extras {
     pub scalar: bool,
     /// Further tensors.
     pub sides: Vec<Side>,
+    /// States that these keep between tokens.
+    pub states: Vec<Cache>,
+    /// No norm before the mixer.
+    pub unnormed: bool,
     /// A second attention and network after the first, around which the layer's experts run (LongCat).
     pub second: Option<Box<(Mixer, FeedForward)>>,
 }
