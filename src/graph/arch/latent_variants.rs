@@ -212,7 +212,10 @@ pub fn build_dots3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.set_aside(&old);
     let family = DeepseekVariant {
         mlp_bias: true,
-        shared_width: keys.spelling(&["shared_experts_intermediate_size", "moe_intermediate_size"])?,
+        shared_width: match keys.has("shared_experts_intermediate_size") {
+            true => "shared_experts_intermediate_size",
+            false => "moe_intermediate_size",
+        },
         ..SHARED
     };
     deepseek::layers(keys, whole, mixers.into_iter().map(Mixer::Latent).collect(), None, family)
