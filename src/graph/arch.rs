@@ -33,6 +33,7 @@ pub mod llava;
 pub mod longcat;
 pub mod mamba;
 pub mod mamba_hybrid;
+pub mod memory_cells;
 pub mod mimo_v2;
 pub mod minicpm;
 pub mod minimax_m2;
@@ -63,6 +64,7 @@ pub mod switches;
 pub mod vision;
 pub mod vision_language;
 pub mod wrapper;
+pub mod zaya;
 
 use super::model::ModelGraph;
 use super::tower::Tower;
@@ -103,6 +105,7 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("beam", "BeamForCausalLM", afmoe::build_beam),
     of("biogpt", "BioGptForCausalLM", opt::build_biogpt),
     of("bitnet", "BitNetForCausalLM", llama::build_bitnet),
+    of("blip-2", "Blip2ForConditionalGeneration", described::build),
     with_aliases(of("bloom", "BloomForCausalLM", bloom::build), &["BloomModel"]),
     with_aliases(of("chatglm", "ChatGLMModel", glm::build_chatglm), &["ChatGLMForConditionalGeneration"]),
     of("codegen", "CodeGenForCausalLM", gpt::build_codegen),
@@ -201,6 +204,8 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("idefics2", "Idefics2ForConditionalGeneration", described::build),
     of("idefics3", "Idefics3ForConditionalGeneration", llava::build_idefics3),
     of("inkling_text", "InklingForCausalLM", sided::build_inkling),
+    of("instructblip", "InstructBlipForConditionalGeneration", described::build),
+    of("instructblipvideo", "InstructBlipVideoForConditionalGeneration", described::build),
     of("internlm", "InternLMForCausalLM", llama_variants::build_internlm),
     of("internlm2", "InternLM2ForCausalLM", llama_variants::build_internlm2),
     with_aliases(
@@ -305,10 +310,12 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("qwen3_asr", "Qwen3ASRForConditionalGeneration", omni::build_qwen3_asr),
     of("qwen3_moe", "Qwen3MoeForCausalLM", qwen_moe::build_qwen3),
     of("qwen3_next", "Qwen3NextForCausalLM", qwen_next::build_next),
+    of("qwen3_omni_moe", "Qwen3OmniMoeForConditionalGeneration", omni::build_qwen3_omni),
     of("qwen3_omni_moe_thinker", "Qwen3OmniMoeThinkerForConditionalGeneration", omni::build_qwen3_thinker),
     of("qwen3_vl", "Qwen3VLForConditionalGeneration", vision_language::build_qwen3_vl),
     of("qwen3_vl_moe", "Qwen3VLMoeForConditionalGeneration", vision_language::build_qwen3_vl_moe),
     of("recurrent_gemma", "RecurrentGemmaForCausalLM", recurrent_gemma::build),
+    of("rwkv", "RwkvForCausalLM", memory_cells::build_rwkv),
     with_aliases(
         of("sarvam_mla", "SarvamMLAForCausalLM", deepseek::build_sarvam_mla),
         &["DeepseekV3ForCausalLM"],
@@ -334,8 +341,10 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("voxtral", "VoxtralForConditionalGeneration", vision_language::build_voxtral),
     of("voxtral_realtime", "VoxtralRealtimeForConditionalGeneration", described::build),
     of("xglm", "XGLMForCausalLM", opt::build_xglm),
+    of("xlstm", "xLSTMForCausalLM", memory_cells::build_xlstm),
     of("xverse", "XverseForCausalLM", llama_variants::build_xverse),
     of("youtu", "YoutuForCausalLM", deepseek::build_youtu),
+    of("zaya", "ZayaForCausalLM", zaya::build),
 ];
 
 const fn of(

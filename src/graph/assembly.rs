@@ -202,7 +202,8 @@ pub fn weight(name: impl Into<String>, shape: Vec<u64>, role: TensorRole) -> Wei
 
 /// The same weights with names below `prefix`.
 pub fn below(prefix: &str, weights: impl IntoIterator<Item = Weight>) -> impl Iterator<Item = Weight> {
-    weights.into_iter().map(move |weight| Weight { name: format!("{prefix}.{}", weight.name), ..weight })
+    let dot = if prefix.is_empty() { "" } else { "." };
+    weights.into_iter().map(move |weight| Weight { name: format!("{prefix}{dot}{}", weight.name), ..weight })
 }
 
 /// The single row of a norm over the whole width.

@@ -80,6 +80,9 @@ struct Language<'a> {
     builders: BTreeMap<&'a str, &'a str>,
     /// Whether the head is tied where the section does not have the key; by default as its builder does.
     tied: Option<bool>,
+    /// Whether its own key alone ties the head.
+    #[serde(default)]
+    alone: bool,
     /// Names of the language model and of its head.
     model: &'a str,
     head: &'a str,
@@ -196,6 +199,13 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(wrap(graph, WrapperPaths { model, head, others: "" }, towers))
 }
 
+/// The encoders of the wrapper `name`, for a builder that reads the language model itself.
+pub fn towers_of(name: &str, keys: &Keys<'_>, graph: &ModelGraph) -> Result<Vec<Tower>, Error> {
+    let wrapper = FILE.wrappers.get(name).expect("the file has the wrapper");
+    keys.set_aside(&wrapper.ignored);
+    towers(keys, wrapper, graph)
+}
+
 fn language(keys: &Keys<'_>, language: &Language<'static>) -> Result<ModelGraph, Error> {
     let Some(at) = language.at else {
         keys.set_aside(&language.ignored);
@@ -220,6 +230,10 @@ fn language(keys: &Keys<'_>, language: &Language<'static>) -> Result<ModelGraph,
     let mut graph = build(&inside)?;
     if let Some(tied) = language.tied.filter(|_| !inside.has("tie_word_embeddings")) {
         graph = retied(graph, tied);
+    }
+    if language.alone {
+        keys.set_aside(&["tie_word_embeddings"]);
+        return Ok(graph);
     }
     wrapper::tied(graph, keys, &inside)
 }
