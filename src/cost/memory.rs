@@ -88,7 +88,9 @@ pub fn kv_per_sequence<R: Reading>(
         Cache::Heads { kv_heads, head_dim, v_head_dim, reach } => {
             (n(kv_heads) * (n(head_dim) + n(v_head_dim)), reach.limit().map(n))
         }
-        Cache::Latent { kv_lora_rank, qk_rope_head_dim } => (n(kv_lora_rank) + n(qk_rope_head_dim), None),
+        Cache::Latent { kv_lora_rank, qk_rope_head_dim, reach } => {
+            (n(kv_lora_rank) + n(qk_rope_head_dim), reach.limit().map(n))
+        }
         Cache::IndexKeys { head_dim, every } => {
             return (cached_tokens(tokens, None, parts, chip) / n(every) * key_bytes(n(head_dim))).is(&INDEX);
         }

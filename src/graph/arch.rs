@@ -10,6 +10,7 @@ pub mod cohere;
 pub mod deepseek;
 pub mod deepseek_sparse;
 pub mod deepseek_v4;
+pub mod described;
 pub mod exaone;
 pub mod gemma;
 pub mod gemma3n;
@@ -23,13 +24,16 @@ pub mod jamba;
 pub mod kimi_linear;
 pub mod kolibri;
 pub mod laguna;
+pub mod latent_variants;
 pub mod lfm2;
 pub mod llama;
 pub mod llama4;
 pub mod llama_variants;
 pub mod llava;
+pub mod longcat;
 pub mod mamba;
 pub mod mamba_hybrid;
+pub mod memory_cells;
 pub mod mimo_v2;
 pub mod minicpm;
 pub mod minimax_m2;
@@ -38,6 +42,7 @@ pub mod minimax_text;
 pub mod mixtral;
 pub mod mllama;
 pub mod moe_variants;
+pub mod muse;
 pub mod nemotron;
 pub mod nemotron_h;
 pub mod nemotron_nas;
@@ -52,12 +57,14 @@ pub mod qwen;
 pub mod qwen_moe;
 pub mod qwen_next;
 pub mod recurrent_gemma;
+pub mod sided;
 pub mod starcoder2;
 pub mod step;
 pub mod switches;
 pub mod vision;
 pub mod vision_language;
 pub mod wrapper;
+pub mod zaya;
 
 use super::model::ModelGraph;
 use super::tower::Tower;
@@ -84,8 +91,10 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("apertus", "ApertusForCausalLM", nemotron::build_apertus),
     of("apertus1p5_text", "Apertus1p5TextForCausalLM", nemotron::build_apertus1p5),
     of("arcee", "ArceeForCausalLM", nemotron::build_arcee),
+    of("aria", "AriaForConditionalGeneration", described::build),
     of("aria_text", "AriaTextForCausalLM", moe_variants::build_aria),
     of("axk1", "AXK1ForCausalLM", deepseek::build_axk1),
+    of("axk2", "AXK2ForCausalLM", latent_variants::build_axk2),
     of("aya_vision", "AyaVisionForConditionalGeneration", llava::build_aya_vision),
     with_aliases(
         of("baichuan", "BaichuanForCausalLM", llama_variants::build_baichuan),
@@ -96,6 +105,7 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("beam", "BeamForCausalLM", afmoe::build_beam),
     of("biogpt", "BioGptForCausalLM", opt::build_biogpt),
     of("bitnet", "BitNetForCausalLM", llama::build_bitnet),
+    of("blip-2", "Blip2ForConditionalGeneration", described::build),
     with_aliases(of("bloom", "BloomForCausalLM", bloom::build), &["BloomModel"]),
     with_aliases(of("chatglm", "ChatGLMModel", glm::build_chatglm), &["ChatGLMForConditionalGeneration"]),
     of("codegen", "CodeGenForCausalLM", gpt::build_codegen),
@@ -110,17 +120,23 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("cwm", "CwmForCausalLM", llama::build_cwm),
     with_aliases(of("dbrx", "DbrxForCausalLM", moe_variants::build_dbrx), &["DBRXForCausalLM"]),
     of("deepseek", "DeepseekForCausalLM", deepseek::build_v1),
+    of("deepseek_ocr2", "DeepseekOcr2ForConditionalGeneration", described::build),
     of("deepseek_v2", "DeepseekV2ForCausalLM", deepseek::build_v2),
     of("deepseek_v3", "DeepseekV3ForCausalLM", deepseek::build_v3),
     of("deepseek_v32", "DeepseekV32ForCausalLM", deepseek_sparse::build_v32),
     of("deepseek_v4", "DeepseekV4ForCausalLM", deepseek_v4::build),
     of("deepseek_vl", "DeepseekVLForConditionalGeneration", llava::build_deepseek),
+    of("deepseek_vl_hybrid", "DeepseekVLHybridForConditionalGeneration", described::build),
+    of("diffllama", "DiffLlamaForCausalLM", sided::build_diffllama),
+    of("doge", "DogeForCausalLM", sided::build_doge),
     of("dots1", "Dots1ForCausalLM", deepseek::build_dots1),
+    of("dots3_note_text", "Dots3NoteForCausalLM", latent_variants::build_dots3),
     with_aliases(
         of("ernie4_5", "Ernie4_5ForCausalLM", llama_variants::build_ernie),
         &["Ernie4_5_ForCausalLM"],
     ),
     of("ernie4_5_moe", "Ernie4_5_MoeForCausalLM", moe_variants::build_ernie),
+    of("ernie4_5_vl_moe", "Ernie4_5_VLMoeForConditionalGeneration", described::build),
     with_aliases(of("exaone", "ExaoneForCausalLM", exaone::build), &["LlamaForCausalLM"]),
     of("exaone4", "Exaone4ForCausalLM", exaone::build_exaone4),
     of("exaone4_5", "Exaone4_5_ForConditionalGeneration", vision_language::build_exaone),
@@ -130,6 +146,7 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("falcon_mamba", "FalconMambaForCausalLM", mamba::build_falcon),
     of("flex_olmo", "FlexOlmoForCausalLM", olmo::build_flex),
     of("flint", "FlintForCausalLM", qwen_moe::build_flint),
+    of("fun_asr_nano", "FunAsrNanoForConditionalGeneration", described::build),
     of("fuyu", "FuyuForCausalLM", omni::build_fuyu),
     of("gemma", "GemmaForCausalLM", gemma::build),
     of("gemma2", "Gemma2ForCausalLM", gemma::build_gemma2),
@@ -148,6 +165,7 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("glm4_moe_lite", "Glm4MoeLiteForCausalLM", deepseek::build_v3),
     of("glm4v", "Glm4vForConditionalGeneration", vision_language::build_glm4v),
     of("glm4v_moe", "Glm4vMoeForConditionalGeneration", vision_language::build_glm4v_moe),
+    of("glm5_next", "Glm5NextForConditionalGeneration", vision_language::build_glm5_next),
     of("glm_moe_dsa", "GlmMoeDsaForCausalLM", deepseek_sparse::build_glm),
     of("glm_ocr", "GlmOcrForConditionalGeneration", vision_language::build_glm_ocr),
     of("glmasr", "GlmAsrForConditionalGeneration", vision_language::build_glmasr),
@@ -161,6 +179,10 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("gpt_oss", "GptOssForCausalLM", gpt_oss::build),
     of("gptj", "GPTJForCausalLM", gpt::build_gptj),
     of("granite", "GraniteForCausalLM", llama_variants::build_granite),
+    of("granite4_vision", "Granite4VisionForConditionalGeneration", described::build),
+    of("granite_docling", "GraniteDoclingForConditionalGeneration", described::build),
+    of("granite_speech", "GraniteSpeechForConditionalGeneration", described::build),
+    of("granite_speech_plus", "GraniteSpeechPlusForConditionalGeneration", described::build),
     of("granite_swa", "GraniteSWAForCausalLM", granite_swa::build),
     of("granitemoe", "GraniteMoeForCausalLM", moe_variants::build_granitemoe),
     of("granitemoe_swa", "GraniteMoeSWAForCausalLM", granite_swa::build_moe),
@@ -169,14 +191,21 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("helium", "HeliumForCausalLM", llama_variants::build_helium),
     of("hunyuan_v1_dense", "HunYuanDenseV1ForCausalLM", llama_variants::build_hunyuan),
     of("hunyuan_v1_moe", "HunYuanMoEV1ForCausalLM", moe_variants::build_hunyuan),
+    of("hunyuan_vl", "HunYuanVLForConditionalGeneration", described::build),
     of("hy_v3", "HYV3ForCausalLM", deepseek::build_hunyuan),
+    of("hy_v4", "HYV4ForCausalLM", latent_variants::build_hunyuan),
+    of("hy_v4_vl", "HYV4VLForConditionalGeneration", described::build),
     of("hyperclovax", "HyperCLOVAXForCausalLM", llama_variants::build_hyperclovax),
     of(
         "hyperclovax_vision_v2",
         "HyperCLOVAXVisionV2ForConditionalGeneration",
         vision_language::build_hyperclovax,
     ),
+    of("idefics2", "Idefics2ForConditionalGeneration", described::build),
     of("idefics3", "Idefics3ForConditionalGeneration", llava::build_idefics3),
+    of("inkling_text", "InklingForCausalLM", sided::build_inkling),
+    of("instructblip", "InstructBlipForConditionalGeneration", described::build),
+    of("instructblipvideo", "InstructBlipVideoForConditionalGeneration", described::build),
     of("internlm", "InternLMForCausalLM", llama_variants::build_internlm),
     of("internlm2", "InternLM2ForCausalLM", llama_variants::build_internlm2),
     with_aliases(
@@ -188,6 +217,7 @@ pub static ARCHITECTURES: &[Architecture] = &[
     with_aliases(of("iquestcoder", "IQuestCoderForCausalLM", llama::build), &["LlamaForCausalLM"]),
     of("jais2", "Jais2ForCausalLM", nemotron::build_jais2),
     of("jamba", "JambaForCausalLM", jamba::build),
+    of("jetmoe", "JetMoeForCausalLM", sided::build_jetmoe),
     of("kimi_k2", "DeepseekV3ForCausalLM", deepseek::build_v3),
     with_aliases(
         of("kimi_k25", "KimiK25ForConditionalGeneration", vision_language::build_kimi_k25),
@@ -201,6 +231,7 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("lfm2_moe", "Lfm2MoeForCausalLM", lfm2::build_moe),
     of("lfm2_vl", "Lfm2VlForConditionalGeneration", llava::build_lfm2),
     of("lfm3", "Lfm3ForCausalLM", lfm2::build_3),
+    of("lfm3_vl", "Lfm3VlForConditionalGeneration", described::build),
     of("lighton_ocr", "LightOnOcrForConditionalGeneration", vision_language::build_lighton),
     of("llama", "LlamaForCausalLM", llama::build),
     of("llama4", "Llama4ForConditionalGeneration", llama4::build),
@@ -209,6 +240,7 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("llava_next", "LlavaNextForConditionalGeneration", llava::build_next),
     of("llava_next_video", "LlavaNextVideoForConditionalGeneration", llava::build_next_video),
     of("llava_onevision", "LlavaOnevisionForConditionalGeneration", llava::build_onevision),
+    of("longcat_flash", "LongcatFlashForCausalLM", longcat::build),
     of("mamba", "MambaForCausalLM", mamba::build),
     of("mamba2", "Mamba2ForCausalLM", mamba::build_second),
     of("mellum", "MellumForCausalLM", qwen_moe::build_mellum),
@@ -228,28 +260,38 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("mistral", "MistralForCausalLM", llama::build_mistral),
     of("mistral3", "Mistral3ForConditionalGeneration", vision_language::build_mistral3),
     of("mistral4", "Mistral4ForCausalLM", deepseek::build_mistral4),
+    of("mistral_large4", "MistralLarge4ForConditionalGeneration", vision_language::build_mistral_large4),
     of("mixtral", "MixtralForCausalLM", mixtral::build),
     of("mllama", "MllamaForConditionalGeneration", mllama::build),
+    of("modernbert-decoder", "ModernBertDecoderForCausalLM", sided::build_modernbert),
+    of("molmo2", "Molmo2ForConditionalGeneration", described::build),
     of("moss_transcribe_diarize", "MossTranscribeDiarizeForConditionalGeneration", omni::build_moss),
     with_aliases(of("mpt", "MptForCausalLM", bloom::build_mpt), &["MPTForCausalLM"]),
+    of("muse_glimmer", "MuseGlimmerForConditionalGeneration", described::build),
+    of("muse_spark", "MuseSparkForConditionalGeneration", described::build),
     of("nanochat", "NanoChatForCausalLM", nemotron::build_nanochat),
     of("nemotron", "NemotronForCausalLM", nemotron::build),
     of("nemotron-nas", "DeciLMForCausalLM", nemotron_nas::build),
     of("nemotron_h", "NemotronHForCausalLM", nemotron_h::build),
+    of("nemotron_h_omni", "NemotronH_Omni_Reasoning_V3", described::build),
     of("olmo", "OlmoForCausalLM", olmo::build),
     of("olmo2", "Olmo2ForCausalLM", olmo::build_olmo2),
     of("olmo3", "Olmo3ForCausalLM", olmo::build_olmo3),
     of("olmo_hybrid", "OlmoHybridForCausalLM", olmo_hybrid::build),
     of("olmoe", "OlmoeForCausalLM", olmo::build_olmoe),
+    of("omniasr", "OmniASRForConditionalGeneration", described::build),
     of("openai-gpt", "OpenAIGPTLMHeadModel", gpt::build_first),
     of("openelm", "OpenELMForCausalLM", openelm::build),
     of("opt", "OPTForCausalLM", opt::build),
     of("orion", "OrionForCausalLM", llama_variants::build_orion),
+    of("ovis2", "Ovis2ForConditionalGeneration", described::build),
     of("paddleocr_vl", "PaddleOCRVLForConditionalGeneration", vision_language::build_paddle),
     of("paligemma", "PaliGemmaForConditionalGeneration", llava::build_paligemma),
+    of("perception_lm", "PerceptionLMForConditionalGeneration", described::build),
     of("persimmon", "PersimmonForCausalLM", nemotron::build_persimmon),
     of("phi", "PhiForCausalLM", phi::build),
     of("phi3", "Phi3ForCausalLM", phi3::build),
+    of("phi4_multimodal", "Phi4MultimodalForCausalLM", described::build),
     with_aliases(of("phimoe", "PhimoeForCausalLM", moe_variants::build_phimoe), &["PhiMoEForCausalLM"]),
     of("pp_chart2table", "GotOcr2ForConditionalGeneration", vision_language::build_got),
     of("qianfan_ocr", "QianfanOCRForConditionalGeneration", internvl::build_qianfan),
@@ -268,10 +310,12 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("qwen3_asr", "Qwen3ASRForConditionalGeneration", omni::build_qwen3_asr),
     of("qwen3_moe", "Qwen3MoeForCausalLM", qwen_moe::build_qwen3),
     of("qwen3_next", "Qwen3NextForCausalLM", qwen_next::build_next),
+    of("qwen3_omni_moe", "Qwen3OmniMoeForConditionalGeneration", omni::build_qwen3_omni),
     of("qwen3_omni_moe_thinker", "Qwen3OmniMoeThinkerForConditionalGeneration", omni::build_qwen3_thinker),
     of("qwen3_vl", "Qwen3VLForConditionalGeneration", vision_language::build_qwen3_vl),
     of("qwen3_vl_moe", "Qwen3VLMoeForConditionalGeneration", vision_language::build_qwen3_vl_moe),
     of("recurrent_gemma", "RecurrentGemmaForCausalLM", recurrent_gemma::build),
+    of("rwkv", "RwkvForCausalLM", memory_cells::build_rwkv),
     with_aliases(
         of("sarvam_mla", "SarvamMLAForCausalLM", deepseek::build_sarvam_mla),
         &["DeepseekV3ForCausalLM"],
@@ -289,14 +333,18 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("starcoder2", "Starcoder2ForCausalLM", starcoder2::build),
     of("step3p5", "Step3p5ForCausalLM", step::build_text),
     of("step3p7", "Step3p7ForConditionalGeneration", step::build),
+    of("unlimited_ocr", "UnlimitedOcrForConditionalGeneration", described::build),
     of("vaultgemma", "VaultGemmaForCausalLM", gemma::build_vault),
     of("video_llama_3", "VideoLlama3ForConditionalGeneration", llava::build_video_llama),
     of("video_llava", "VideoLlavaForConditionalGeneration", llava::build_video),
     of("vipllava", "VipLlavaForConditionalGeneration", llava::build_vip),
     of("voxtral", "VoxtralForConditionalGeneration", vision_language::build_voxtral),
+    of("voxtral_realtime", "VoxtralRealtimeForConditionalGeneration", described::build),
     of("xglm", "XGLMForCausalLM", opt::build_xglm),
+    of("xlstm", "xLSTMForCausalLM", memory_cells::build_xlstm),
     of("xverse", "XverseForCausalLM", llama_variants::build_xverse),
     of("youtu", "YoutuForCausalLM", deepseek::build_youtu),
+    of("zaya", "ZayaForCausalLM", zaya::build),
 ];
 
 const fn of(

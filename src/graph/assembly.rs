@@ -173,6 +173,22 @@ impl Assembly {
         self.node("softmax", Operator::Softmax(scores), vec![], inputs)
     }
 
+    /// Number of operators so far.
+    pub fn nodes(&self) -> usize {
+        self.order.len()
+    }
+
+    /// Names the module `from` of all operators after the first `kept` as `to`.
+    pub fn rename(&mut self, kept: usize, from: &str, to: &str) {
+        for node in self.order.iter().skip(kept) {
+            for weight in &mut self.graph[*node].weights {
+                if let Some(rest) = weight.name.strip_prefix(from).filter(|rest| rest.starts_with('.')) {
+                    weight.name = format!("{to}{rest}");
+                }
+            }
+        }
+    }
+
     /// Closes the block.
     pub fn finish(self, name: &'static str, layers: Vec<u32>, caches: Vec<Cache>) -> Block {
         Block { name, layers, graph: self.graph, order: self.order, caches }
@@ -186,7 +202,8 @@ pub fn weight(name: impl Into<String>, shape: Vec<u64>, role: TensorRole) -> Wei
 
 /// The same weights with names below `prefix`.
 pub fn below(prefix: &str, weights: impl IntoIterator<Item = Weight>) -> impl Iterator<Item = Weight> {
-    weights.into_iter().map(move |weight| Weight { name: format!("{prefix}.{}", weight.name), ..weight })
+    let dot = if prefix.is_empty() { "" } else { "." };
+    weights.into_iter().map(move |weight| Weight { name: format!("{prefix}{dot}{}", weight.name), ..weight })
 }
 
 /// The single row of a norm over the whole width.

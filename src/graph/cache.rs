@@ -25,6 +25,8 @@ pub enum Cache {
         kv_lora_rank: Count,
         /// Elements of the shared rotary key.
         qk_rope_head_dim: Count,
+        /// The mask: which tokens are kept.
+        reach: AttentionMask,
     },
     /// Keys of a sparse-attention indexer, one per token for all its heads, in a separate format.
     IndexKeys {
@@ -81,7 +83,7 @@ impl Cache {
             Cache::Heads { kv_heads, head_dim, v_head_dim, .. } => {
                 kv_heads.value * (head_dim.value + v_head_dim.value)
             }
-            Cache::Latent { kv_lora_rank, qk_rope_head_dim } => kv_lora_rank.value + qk_rope_head_dim.value,
+            Cache::Latent { kv_lora_rank, qk_rope_head_dim, .. } => kv_lora_rank.value + qk_rope_head_dim.value,
             Cache::Entries { width, every, .. } => width.value / every.value,
             Cache::IndexKeys { .. } | Cache::State { .. } => 0,
         }
@@ -98,10 +100,10 @@ impl Cache {
     /// Maximum number of cached tokens.
     pub fn limit(&self) -> Option<u64> {
         match self {
-            Cache::Heads { reach, .. } | Cache::Entries { reach, .. } => {
+            Cache::Heads { reach, .. } | Cache::Entries { reach, .. } | Cache::Latent { reach, .. } => {
                 reach.limit().map(|tokens| tokens.value)
             }
-            Cache::Latent { .. } | Cache::IndexKeys { .. } | Cache::State { .. } => None,
+            Cache::IndexKeys { .. } | Cache::State { .. } => None,
         }
     }
 
@@ -139,7 +141,11 @@ mod tests {
         assert_eq!(heads(count(4)).local(2).elements_per_token(), 2 * (5 + 3));
         assert_eq!(heads(count(4)).local(16).elements_per_token(), 5 + 3);
         assert_eq!(heads(count(4)).limit(), Some(7));
-        let latent = Cache::Latent { kv_lora_rank: count(11), qk_rope_head_dim: count(2) };
+        let latent = Cache::Latent {
+            kv_lora_rank: count(11),
+            qk_rope_head_dim: count(2),
+            reach: AttentionMask::All,
+        };
         assert_eq!(latent.local(8).elements_per_token(), 11 + 2);
     }
 

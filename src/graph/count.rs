@@ -50,6 +50,10 @@ impl OperatorNode {
     pub fn active_parameters(&self) -> u64 {
         match self.operator {
             Operator::Experts(dims) => self.parameters() / dims.experts.value * dims.top_k.value,
+            // A matrix of experts: as many elements as those that are selected have.
+            Operator::Linear { input, output, .. } if self.role() == Some(TensorRole::Expert) => {
+                input.value * output.value
+            }
             _ => self.parameters(),
         }
     }

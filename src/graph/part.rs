@@ -18,6 +18,7 @@ pub mod layer;
 pub mod lightning;
 pub mod lru;
 pub mod mamba;
+pub mod memory_cells;
 pub mod moe;
 pub mod names;
 pub mod recurrent;

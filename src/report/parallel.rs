@@ -247,7 +247,7 @@ fn cache(cache: &Cache, model: &ShardedModel) -> CacheReport {
         Cache::Heads { kv_heads, head_dim, v_head_dim, .. } => {
             ("heads", vec![("kv_heads", kv_heads), ("head_dim", head_dim), ("v_head_dim", v_head_dim)])
         }
-        Cache::Latent { kv_lora_rank, qk_rope_head_dim } => {
+        Cache::Latent { kv_lora_rank, qk_rope_head_dim, .. } => {
             ("latent", vec![("kv_lora_rank", kv_lora_rank), ("qk_rope_head_dim", qk_rope_head_dim)])
         }
         Cache::IndexKeys { head_dim, every } => {

@@ -39,8 +39,6 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     // Numerics of the decay, of the router and of training.
     keys.set_aside(&["kda_lower_bound", "kda_safe_gate", "moe_renormalize", "num_expert_group"]);
     keys.set_aside(&["mtp_loss_scaling_factor"]);
-    // The class has no tied head, whatever the key contains.
-    keys.only("tie_word_embeddings", &json!(false))?;
     let max_context = keys.count_or_none("model_max_length")?.map(|tokens| tokens.value);
     let whole = DecoderSpec { names: NAMES, max_context, ..DecoderSpec::read(keys, false)? };
     let hidden = whole.hidden;

@@ -4,12 +4,12 @@ use serde_json::json;
 
 use crate::graph::assembly::{below, weight};
 use crate::graph::model::ModelGraph;
-use crate::graph::part::attention::{Attention, QkNorm};
+use crate::graph::part::attention::{Attention, QkNorm, mha};
 use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::kinds::{complete, kinds_of};
 use crate::graph::part::latent::Latent;
-use crate::graph::part::layer::{Layer, Mixer, Network};
+use crate::graph::part::layer::{Arrangement, Layer, Mixer, Network};
 use crate::graph::part::moe::{Moe, SharedExperts};
 use crate::graph::part::rope::{Rope, RopeClass};
 use crate::graph::part::window::{interleaved_windows, uniform_window};
@@ -44,6 +44,8 @@ pub struct DeepseekVariant {
     pub per_token: &'static [&'static str],
     /// Keys of the number of shared experts.
     pub shared: &'static [&'static str],
+    /// Key of the width of one of these.
+    pub shared_width: &'static str,
 }
 
 /// The families before DeepSeek-V3.
@@ -55,6 +57,7 @@ const EARLY: DeepseekVariant = DeepseekVariant {
     experts: &["n_routed_experts"],
     per_token: &["num_experts_per_tok"],
     shared: &["n_shared_experts"],
+    shared_width: "moe_intermediate_size",
 };
 
 /// DeepSeek-V3 and later families.
@@ -127,6 +130,21 @@ pub fn build_v1(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let attention = Attention::read_stated(keys, whole.hidden)?.biased(keys.flag("attention_bias", false)?);
     let plain = vec![Mixer::Attention(attention); whole.layers.value as usize];
     layers(keys, whole, plain, None, EARLY)
+}
+
+/// The language model of Unlimited-OCR and DeepSeek-OCR 2: the first DeepSeek-MoE without biases. In reference sliding
+/// layers every token sees the whole prompt, and of the text that follows it the last tokens: counted as if all were
+/// kept (`modular_unlimited_ocr.py` of transformers 5.24).
+pub fn build_unlimited(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    // The class divides the width by the number of heads, whatever `head_dim` contains.
+    keys.set_aside(&["head_dim", "layer_types", "sliding_window"]);
+    let whole = DecoderSpec::read(keys, false)?;
+    let heads = keys.count("num_attention_heads")?;
+    let kv_heads = keys.count_or_none("num_key_value_heads")?.unwrap_or_else(|| mha(heads));
+    let attention = Attention::of(whole.hidden, heads, kv_heads, None)?.rotated(keys, RopeClass::WHOLE)?;
+    let attention = attention.biased(keys.flag("attention_bias", false)?);
+    let plain = vec![Mixer::Attention(attention); whole.layers.value as usize];
+    layers(keys, whole, plain, None, DeepseekVariant { mlp_bias: true, ..EARLY })
 }
 
 /// `glm4_moe`: GLM-4.5 to 4.7: biases on Q, K and V, norms on their heads if `use_qk_norm`.
@@ -221,12 +239,28 @@ pub fn layers(
     predicting: Option<Mixer>,
     family: DeepseekVariant,
 ) -> Result<ModelGraph, Error> {
+    let (layers, mtp) = layers_and_mtp(keys, &whole, mixers, predicting, family)?;
+    Ok(whole.graph(layers, mtp))
+}
+
+/// The same before they are joined to a graph.
+pub(super) fn layers_and_mtp(
+    keys: &Keys<'_>,
+    whole: &DecoderSpec,
+    mixers: Vec<Mixer>,
+    predicting: Option<Mixer>,
+    family: DeepseekVariant,
+) -> Result<(Vec<Layer>, Vec<Weight>), Error> {
     let hidden = whole.hidden;
     keys.only("moe_layer_freq", &json!(1))?;
     let correction_bias = family.correction_bias;
     let [experts, top_k] = [keys.spelling(family.experts)?, keys.spelling(family.per_token)?];
     let bias = family.mlp_bias && keys.flag("mlp_bias", false)?;
-    let shared = shared_of(keys, hidden, keys.spelling(family.shared)?)?;
+    let shared = shared_as_wide(keys, hidden, keys.spelling(family.shared)?, family.shared_width)?;
+    let arranged = |layer: Layer| match whole.streams {
+        Some(hyper) => Layer { arrangement: Arrangement::HyperConnected(hyper), ..layer },
+        None => layer,
+    };
     let moe = Moe {
         correction_bias,
         shared: shared.map(|shared| shared.biased(bias)),
@@ -241,16 +275,16 @@ pub fn layers(
             true => moe.clone().into(),
             false => FeedForward { bias, ..FeedForward::read(keys, hidden)? }.into(),
         };
-        layers.push(Layer::of(hidden, mixer.clone(), network));
+        layers.push(arranged(Layer::of(hidden, mixer.clone(), network)));
     }
     let modules = keys.count_unless_zero("num_nextn_predict_layers")?.map_or(0, |modules| modules.value);
     let mixer = predicting.or(mixers.last().cloned());
-    let layer = mixer.map(|mixer| Layer::of(hidden, mixer, moe));
+    let layer = mixer.map(|mixer| arranged(Layer::of(hidden, mixer, moe)));
     let mut mtp = vec![];
     for index in whole.layers.value..whole.layers.value + modules {
-        mtp.extend(layer.iter().flat_map(|layer| mtp_module(&whole, layer, index, family.mtp)));
+        mtp.extend(layer.iter().flat_map(|layer| mtp_module(whole, layer, index, family.mtp)));
     }
-    Ok(whole.graph(layers, mtp))
+    Ok((layers, mtp))
 }
 
 /// Which layers have experts: `mlp_layer_types`, else those after `first_k_dense_replace`.
@@ -281,8 +315,18 @@ pub fn shared_of(
     hidden: Count,
     number: &'static str,
 ) -> Result<Option<SharedExperts>, Error> {
+    shared_as_wide(keys, hidden, number, "moe_intermediate_size")
+}
+
+/// The same for another key of the width of one.
+fn shared_as_wide(
+    keys: &Keys<'_>,
+    hidden: Count,
+    number: &'static str,
+    width: &'static str,
+) -> Result<Option<SharedExperts>, Error> {
     let Some(experts) = keys.stated(number)?.count_unless_zero(number)? else { return Ok(None) };
-    let width = experts.value * keys.count("moe_intermediate_size")?.value;
+    let width = experts.value * keys.count(width)?.value;
     let width = Count::derived("shared_intermediate", width, "shared experts × moe_intermediate_size");
     let network = FeedForward::gated(hidden, width);
     Ok(Some(SharedExperts { tensor: "mlp.shared_experts", network, gate: None }))

@@ -33,7 +33,7 @@ pub fn build_glm(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     // The class has the key, and no module reads it.
     keys.set_aside(&["mlp_bias"]);
     let whole = DecoderSpec::read(keys, false)?;
-    let own = indexer_types(keys, whole.layers)?;
+    let own = indexer_types(keys, whole.layers, 1)?;
     // The class uses it as `n_routed_experts`, of which it is a copy.
     keys.only("num_experts", &json!(keys.count("n_routed_experts")?.value))?;
     build(keys, whole, own, GLM)
@@ -63,11 +63,11 @@ fn everywhere(layers: Count) -> Vec<bool> {
 }
 
 /// The layers with their own indexer: `indexer_types`, else a pattern, else every `index_topk_freq`-th.
-fn indexer_types(keys: &Keys<'_>, layers: Count) -> Result<Vec<bool>, Error> {
+pub(super) fn indexer_types(keys: &Keys<'_>, layers: Count, every: u64) -> Result<Vec<bool>, Error> {
     keys.set_aside(&["index_topk_freq", "index_skip_topk_offset"]);
     keys.only("index_topk_pattern", &json!(null))?;
     let Some(types) = keys.texts("indexer_types")? else {
-        let frequency = keys.count_or("index_topk_freq", 1)?.value;
+        let frequency = keys.count_or("index_topk_freq", every)?.value;
         let offset = keys.count_or("index_skip_topk_offset", 2)?.value;
         return Ok((0..layers.value)
             .map(|layer| (layer + 1).saturating_sub(offset).is_multiple_of(frequency))

@@ -9,6 +9,7 @@ use crate::graph::assembly::{below, weight};
 use crate::graph::model::ModelGraph;
 use crate::graph::part::compressed::{Compressed, Compressor, Picker};
 use crate::graph::part::decoder::DecoderSpec;
+use crate::graph::part::hyper::Hyper;
 use crate::graph::part::layer::{Arrangement, Layer, Mixer};
 use crate::graph::part::misfit;
 use crate::graph::part::moe::Moe;
@@ -34,7 +35,8 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.only("n_shared_experts", &json!(1))?;
     let bias = keys.flag("mlp_bias", false)?;
     let streams = keys.count("hc_mult")?;
-    let whole = DecoderSpec { streams: Some(streams), ..DecoderSpec::read(keys, false)? };
+    let hyper = Hyper { streams, mixes: true, head: true };
+    let whole = DecoderSpec { streams: Some(hyper), ..DecoderSpec::read(keys, false)? };
     let hidden = whole.hidden;
     let window = keys.count("sliding_window")?;
     let rotary = keys.count_or("qk_rope_head_dim", 64)?;
@@ -64,7 +66,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     };
     let hashed = Moe { correction_bias: None, table: Some(whole.vocab), ..moe.clone() };
     let layer = |compressor, moe: &Moe| Layer {
-        arrangement: Arrangement::HyperConnected(streams),
+        arrangement: Arrangement::HyperConnected(hyper),
         ..Layer::of(
             hidden,
             Mixer::Compressed(Compressed {

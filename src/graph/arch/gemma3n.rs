@@ -62,7 +62,7 @@ pub fn build_text(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let ropes = local_and_global(keys, [attention.head_dim; 2])?;
     let window = AttentionMask::Window(keys.count_or("sliding_window", 512)?);
     let widths = widths(keys, layers)?;
-    let extras = Extras { per_layer, altup, scalar: false };
+    let extras = Extras { per_layer, altup, ..Extras::default() };
     let layer = |((index, full), width): ((u64, bool), Count)| {
         let reach = if full { AttentionMask::All } else { window };
         let source = if index >= first_shared { KvSource::Shared } else { KvSource::Own };
@@ -73,7 +73,11 @@ pub fn build_text(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
             ..attention.clone()
         });
         let network = FeedForward::gated(hidden, width);
-        Layer { arrangement: Arrangement::Sandwich, extras, ..Layer::of(hidden, mixer, network) }
+        Layer {
+            arrangement: Arrangement::Sandwich,
+            extras: extras.clone(),
+            ..Layer::of(hidden, mixer, network)
+        }
     };
     let layers = (0..).zip(full).zip(widths).map(layer).collect();
     Ok(whole.graph(layers, vec![]))

@@ -94,7 +94,7 @@ fn text(keys: &Keys<'_>, per_layer: Option<PerLayer>, window: u64) -> Result<Mod
             Some(moe) => Network::DenseAndMoe(dense, Box::new(moe.clone())),
             None => Network::Dense(dense),
         };
-        let extras = Extras { per_layer, altup: None, scalar: true };
+        let extras = Extras { per_layer, scalar: true, ..Extras::default() };
         let mixer = Mixer::Attention(Attention { source, ..attention });
         Ok(Layer { arrangement: Arrangement::Sandwich, extras, ..Layer::of(hidden, mixer, network) })
     };

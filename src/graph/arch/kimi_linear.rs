@@ -31,8 +31,6 @@ const NAMES: TensorNames = TensorNames::of_table(&[
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.set_aside(ignored("kimi_linear"));
     keys.only("moe_layer_freq", &json!(1))?;
-    // The class of transformers ties nothing, whatever the key contains; the checkpoints' own code does.
-    keys.only("tie_word_embeddings", &json!(false))?;
     keys.only("num_nextn_predict_layers", &json!(0))?;
     let max_context = keys.count_or_none("model_max_length")?.map(|tokens| tokens.value);
     let whole = DecoderSpec { names: NAMES, max_context, ..DecoderSpec::read(keys, false)? };

@@ -5,6 +5,7 @@ use crate::graph::part::attention::Attention;
 use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::layer::Layer;
+use crate::graph::part::streams::{Extras, Side};
 use crate::graph::part::window::{interleaved_windows, uniform_window};
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
@@ -37,6 +38,19 @@ pub fn build_mistral(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let window = uniform_window(keys, Some(4096))?;
     let attention = Attention { mask: window.into(), ..Attention::read_stated(keys, whole.hidden)? };
     Ok(whole.uniform(Layer::new(attention, FeedForward::read(keys, whole.hidden)?)))
+}
+
+/// The language model of Voxtral Realtime: each layer scales its network's input by the delay of the transcript, through
+/// two matrices that run once per request (`modular_voxtral_realtime.py` of transformers 5.24).
+pub fn build_voxtral_realtime(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let whole = DecoderSpec::read(keys, true)?;
+    let hidden = whole.hidden;
+    let window = uniform_window(keys, Some(8192))?;
+    let attention = Attention { mask: window.into(), ..Attention::read_stated(keys, hidden)? };
+    let side = |name: &str, shape| Side::elements(&format!("ada_rms_norm.{name}.weight"), shape);
+    let sides = vec![side("linear1", vec![32, hidden.value]), side("linear2", vec![hidden.value, 32])];
+    let layer = Layer::new(attention, FeedForward::read(keys, hidden)?);
+    Ok(whole.uniform(Layer { extras: Extras { sides, ..Extras::default() }, ..layer }))
 }
 
 /// `ministral3`: as Mistral, with windows by `layer_types` if present.

@@ -8,7 +8,7 @@ use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::Attention;
 use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
-use crate::graph::part::latent::Latent;
+use crate::graph::part::latent::{Latent, LatentTraits};
 use crate::graph::part::layer::{Layer, Mixer};
 use crate::graph::part::rope::{Rope, RopeClass};
 use crate::spec::error::Error;
@@ -50,7 +50,8 @@ pub fn build_minicpm3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     };
     let bias = keys.flag("attention_bias", false)?;
     let rope = Some(Rope::of(keys, qk_rope_head_dim, RopeClass::WHOLE)?);
-    let latent = Latent { hidden, dims, q_lora_rank, bias, indexer: None, rope, output_gate: None };
+    let traits = LatentTraits::default();
+    let latent = Latent { hidden, dims, q_lora_rank, bias, indexer: None, rope, output_gate: None, traits };
     let network = FeedForward::read(keys, hidden)?;
     let network = FeedForward { bias: keys.flag("mlp_bias", false)?, ..network };
     Ok(whole.uniform(Layer::of(hidden, Mixer::Latent(latent), network)))

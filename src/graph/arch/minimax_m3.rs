@@ -93,6 +93,8 @@ fn sparse_attention(keys: &Keys<'_>, hidden: Count, layers: Count) -> Result<(In
                 heads: keys.count_or("index_n_heads", 4)?,
                 head_dim: keys.count_or("index_head_dim", 128)?,
                 top_k: top_k(blocks, size, "index_topk_blocks × index_block_size"),
+                pool: None,
+                scaled: false,
             };
             let none = || vec![false; layers.value as usize];
             Ok((indexer, named(keys, "layer_types", layers, words, None)?.unwrap_or_else(none)))
@@ -137,5 +139,7 @@ fn indexer(config: &Keys<'_>, hidden: Count) -> Result<Indexer, Error> {
         heads: config.count("sparse_num_index_heads")?,
         head_dim: config.count("sparse_index_dim")?,
         top_k,
+        pool: None,
+        scaled: false,
     })
 }

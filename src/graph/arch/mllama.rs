@@ -50,7 +50,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 }
 
 /// Sets the embedding's own number of rows.
-fn lengthen(embedding: &mut Block, rows: Count) {
+pub(super) fn lengthen(embedding: &mut Block, rows: Count) {
     use crate::graph::operator::Operator;
     for node in embedding.graph.node_weights_mut() {
         if let Operator::Embedding { vocab, .. } = &mut node.operator {

@@ -8,6 +8,7 @@ use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::{Attention, QkNorm};
 use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
+use crate::graph::part::kinds::{COPY, layer_kinds};
 use crate::graph::part::layer::{Layer, Network};
 use crate::graph::part::moe::{Moe, SharedExperts, Stacking};
 use crate::graph::part::names::TensorNames;
@@ -148,6 +149,42 @@ fn every_layer(keys: &Keys<'_>, key: &'static str, only: u64) -> Result<(), Erro
         )),
         _ => keys.only(key, &json!(only)),
     }
+}
+
+/// The language model of ERNIE-4.5-VL: experts of text tokens. Those of image tokens are described with the encoder
+/// (`modular_ernie4_5_vl_moe.py` of transformers 5.24).
+pub fn build_ernie_vl(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    keys.set_aside(&["moe_norm_min"]);
+    let names = TensorNames::of_table(&[
+        ("mlp.gate.weight", "mlp.text_moe.gate.weight"),
+        ("mlp.gate.moe_statics", "mlp.text_moe.gate.moe_statics"),
+        ("mlp.experts", "mlp.text_moe.experts"),
+    ]);
+    let whole = DecoderSpec { names, ..DecoderSpec::read(keys, true)? };
+    let (hidden, bias) = (whole.hidden, keys.flag("use_bias", false)?);
+    let attention = Attention::read_stated(keys, hidden)?.biased(bias);
+    let widths = keys.numbers("moe_intermediate_size")?.unwrap_or_default();
+    let (Some(width), true) = (widths.first().copied().filter(|width| *width > 0), widths.len() == 2) else {
+        let found = format!("a list of {}", widths.len());
+        return Err(Error::new("moe_intermediate_size", found, "two widths: of text and of images", COPY));
+    };
+    let width = Count::config("moe_intermediate_size", width);
+    let (experts, top_k) = (keys.count("moe_num_experts")?, keys.count_or("moe_k", 6)?);
+    let all = keys.count_or("moe_num_shared_experts", 2)?.value * width.value;
+    let all = Count::derived("shared_intermediate", all, "moe_num_shared_experts × moe_intermediate_size[0]");
+    let network = FeedForward { bias, ..FeedForward::gated(hidden, all) };
+    let moe = Moe {
+        shared: Some(SharedExperts { tensor: "mlp.shared_experts", network, gate: None }),
+        learned_correction: Some("mlp.gate.moe_statics.e_score_correction_bias"),
+        ..Moe::routed(hidden, experts, top_k, width)?
+    };
+    let dense = FeedForward { bias, ..FeedForward::read(keys, hidden)? };
+    let words = [("dense", false), ("sparse", true)];
+    let sparse = layer_kinds(keys, "mlp_layer_types", whole.layers, &words)?
+        .unwrap_or_else(|| (0..whole.layers.value).map(|layer| layer > 0).collect());
+    let layer = |sparse| Layer::new(attention.clone(), Network::either(sparse, &moe, &dense));
+    let layers = sparse.into_iter().map(layer).collect();
+    Ok(whole.graph(layers, vec![]))
 }
 
 /// `ernie4_5_moe`: dense layers outside `moe_layer_start_index` to `moe_layer_end_index`.

@@ -1,11 +1,13 @@
 //! Wrappers with audio encoders, and Fuyu, whose patches enter the language model directly.
 //!
-//! Source: the modeling files of these classes in transformers 5.24. A whole Qwen-Omni also has a talker, which is no part
-//! of these builders.
+//! Source: the modeling files of these classes in transformers 5.24. A whole Qwen-Omni also has a talker and a decoder of
+//! sound, which count as encoders: they run once for each answer that is spoken.
+
+use serde_json::json;
 
 use super::vision::{omni, patches, qwen as qwen_tower, whisper};
-use super::wrapper::{self, INSIDE_MODEL, inside, language, vision, wrap};
-use super::{nemotron, qwen, qwen_moe};
+use super::wrapper::{self, INSIDE_MODEL, WrapperPaths, inside, language, vision, wrap};
+use super::{described, nemotron, qwen, qwen_moe};
 use crate::graph::model::ModelGraph;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
@@ -25,6 +27,21 @@ pub fn build_qwen3_thinker(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let seen = qwen_tower::qwen3_omni(&vision(keys, "qwen3_omni_moe_vision_encoder")?)?;
     let heard = omni::audio(&wrapper::encoder(keys, "audio_config", "qwen3_omni_moe_audio_encoder")?)?;
     Ok(wrap(graph, INSIDE_MODEL, vec![seen, heard]))
+}
+
+/// `qwen3_omni_moe`: the thinker, and the talker with its decoder of sound unless `enable_audio_output` is off.
+pub fn build_qwen3_omni(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    set_prompt_aside(keys);
+    keys.only("tie_word_embeddings", &json!(false))?;
+    let mut graph = build_qwen3_thinker(&keys.section("thinker_config")?)?;
+    let spoken = described::towers_of("qwen3_omni_moe", keys, &graph)?;
+    let mut towers = std::mem::take(&mut graph.towers);
+    for part in towers.iter_mut().flat_map(|tower| &mut tower.parts) {
+        part.prefix = format!("thinker.{}", part.prefix);
+    }
+    towers.extend(spoken);
+    let place = WrapperPaths { model: "thinker.model", head: "thinker.lm_head", others: "thinker." };
+    Ok(wrap(graph, place, towers))
 }
 
 /// `qwen2_5_omni_thinker`: encoders of images and of audio before Qwen2.

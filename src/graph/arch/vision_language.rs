@@ -7,8 +7,10 @@ use super::vision::{
     clip, glm as glm_tower, minicpm, moonvit, pixtral, qwen as qwen_tower, sam, siglip2, whisper,
 };
 use super::wrapper::{self, INSIDE_MODEL, inside, inside_or_flat, language, vision, wrap};
-use super::{cohere, deepseek, exaone, glm, llama_variants, nemotron, qwen, qwen_moe};
+use super::{cohere, deepseek, exaone, glm, latent_variants, llama_variants, nemotron, qwen, qwen_moe};
+use crate::graph::assembly::weight;
 use crate::graph::model::ModelGraph;
+use crate::graph::tensor::TensorRole;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
@@ -22,6 +24,32 @@ pub fn build_mistral3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         places: pixtral::PLACES,
     };
     let tower = pixtral::tower(&vision(keys, "pixtral")?, &projector)?;
+    Ok(wrap(graph, INSIDE_MODEL, vec![tower]))
+}
+
+/// `mistral_large4`: Pixtral's encoder before latent attention; the rotation has learned exponents.
+pub fn build_mistral_large4(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let mut graph = inside(keys, "mistral_large4_text", latent_variants::build_mistral)?;
+    let text = wrapper::text(keys, "mistral_large4_text")?;
+    let pairs = text.count("qk_rope_head_dim")?.value / 2;
+    let norm = graph.head.graph.node_weights_mut().find(|node| node.name == "final_norm");
+    let alpha = weight("model.rotary_emb.alpha", vec![pairs], TensorRole::Norm);
+    norm.into_iter().for_each(|node| node.weights.push(alpha.clone()));
+    let projector = pixtral::PixtralProjector {
+        text: graph.hidden,
+        merge: Some(keys.count_or("spatial_merge_size", 2)?),
+        bias: keys.flag("multimodal_projector_bias", false)?,
+        places: pixtral::PLACES,
+    };
+    let tower = pixtral::tower(&vision(keys, "pixtral")?, &projector)?;
+    Ok(wrap(graph, INSIDE_MODEL, vec![tower]))
+}
+
+/// `glm5_next`: GLM-OCR's encoder before Kimi Delta Attention and latent attention. Old files have the keys of the
+/// language model at the top.
+pub fn build_glm5_next(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let graph = inside_or_flat(keys, "glm5_next_text", latent_variants::build_glm5)?;
+    let tower = glm_tower::next(&vision(keys, "glm5_next_vision")?)?;
     Ok(wrap(graph, INSIDE_MODEL, vec![tower]))
 }
 

@@ -127,14 +127,22 @@ pub fn wrap(mut graph: ModelGraph, place: WrapperPaths, towers: Vec<Tower>) -> M
 /// Wrappers whose head is tied if either they or their language model set the key.
 const EITHER: &[&str] = &["mllama"];
 
-/// Wrappers of transformers 5 whose head no key ties.
+/// Wrappers whose head no key ties in files of transformers 5.
 const SEPARATE: &[&str] = &["mllama", "qwen2_audio", "voxtral"];
+
+/// Wrappers whose head no key ties, whatever version wrote the file.
+const NEVER: &[&str] = &["molmo2", "muse_spark", "nemotron_h_omni", "omniasr"];
+
+/// Wrappers whose missing key is that of the language model.
+const INHERITING: &[&str] = &["perception_lm"];
 
 /// The same, whatever version wrote the file: the class takes over the language model's key (transformers 5.24).
 const FORWARDING: &[&str] = &[
+    "fast_vlm",
     "glm4v",
     "glm4v_moe",
     "glm_ocr",
+    "hunyuan_vl",
     "llava",
     "llava_next_video",
     "llava_onevision",
@@ -151,24 +159,35 @@ const TYING: &[&str] = &[
     "aya_vision",
     "cohere2_vision",
     "deepseek_vl",
+    "deepseek_vl_hybrid",
+    "ernie4_5_vl_moe",
+    "fun_asr_nano",
     "gemma3",
     "gemma3n",
     "gemma4",
     "gemma4_unified",
     "glmasr",
     "got_ocr2",
+    "granite_docling",
+    "granite_speech",
+    "granite_speech_plus",
+    "hunyuan_vl",
     "hyperclovax_vision_v2",
     "internvl",
+    "janus",
     "kimi_k25",
     "lfm2_vl",
+    "lfm3_vl",
     "lighton_ocr",
     "minicpm_ocr",
-    "moss_transcribe_diarize",
     "mistral3",
+    "moss_transcribe_diarize",
+    "ovis2",
     "paddleocr_vl",
     "paligemma",
     "pp_chart2table",
     "qwen3_asr",
+    "voxtral_realtime",
 ];
 
 /// Whether transformers 5 or later wrote the file. It ties heads by the wrapper's key alone, and writes the language
@@ -184,7 +203,7 @@ pub fn written_by_5(keys: &Keys<'_>) -> Result<bool, Error> {
 /// # Errors
 /// Wrapper and language model contradict each other, by key or by class default: versions of transformers then
 /// disagree.
-pub fn tied(mut graph: ModelGraph, keys: &Keys<'_>, text: &Keys<'_>) -> Result<ModelGraph, Error> {
+pub fn tied(graph: ModelGraph, keys: &Keys<'_>, text: &Keys<'_>) -> Result<ModelGraph, Error> {
     let (key, inside) = ("tie_word_embeddings", graph.tied);
     // A file without model_type is loaded by no class that could decide.
     let class = keys.text("model_type")?;
@@ -193,10 +212,14 @@ pub fn tied(mut graph: ModelGraph, keys: &Keys<'_>, text: &Keys<'_>) -> Result<M
     let forwards = named(FORWARDING);
     let either = among(EITHER) || forwards;
     let wrapper_rules = written_by_5(keys)?;
-    let separate = wrapper_rules && named(SEPARATE);
-    let default = if either { inside && !separate || named(TYING) } else { among(TYING) };
+    let separate = named(NEVER) || wrapper_rules && named(SEPARATE);
+    let default = match (either, named(INHERITING)) {
+        (true, _) => inside && !separate || named(TYING),
+        (false, true) => inside,
+        (false, false) => among(TYING),
+    };
     let outside = keys.flag(key, default)? && !separate;
-    let both_say = !wrapper_rules && (text.has(key) || !keys.has(key));
+    let both_say = !wrapper_rules && !named(NEVER) && (text.has(key) || !keys.has(key));
     if inside != outside && both_say && (outside || !either) {
         return Err(Error::new(
             key,
@@ -206,6 +229,11 @@ pub fn tied(mut graph: ModelGraph, keys: &Keys<'_>, text: &Keys<'_>) -> Result<M
         ));
     }
     let tied = outside || (either && inside && (forwards || !wrapper_rules));
+    Ok(retied(graph, tied))
+}
+
+/// The language model with its head tied or not.
+pub fn retied(mut graph: ModelGraph, tied: bool) -> ModelGraph {
     let vocabulary = |node: &NodeIndex| match graph.head.graph[*node].operator {
         Operator::Linear { input, output, .. } if graph.head.graph[*node].name == "lm_head" => {
             Some((*node, vec![output.value, input.value]))
@@ -218,5 +246,5 @@ pub fn tied(mut graph: ModelGraph, keys: &Keys<'_>, text: &Keys<'_>) -> Result<M
         graph.head.graph[node].weights = if tied { vec![] } else { vec![stored] };
         graph.tied = tied;
     }
-    Ok(graph)
+    graph
 }

@@ -4,7 +4,7 @@
 
 use petgraph::graph::NodeIndex;
 
-use super::hyper::{head_connection, stream_width};
+use super::hyper::{Hyper, head_connection, stream_width};
 use super::layer::{Layer, name};
 use super::names::TensorNames;
 use super::streams::{Altup, PerLayer};
@@ -38,8 +38,10 @@ pub struct DecoderSpec {
     pub embedding_width: Option<Count>,
     /// Bias on the head (Phi-2, GPT-J).
     pub head_bias: bool,
+    /// A matrix and a norm before the head, and whether the matrix has a bias (ModernBERT's decoder).
+    pub head_network: Option<bool>,
     /// Parallel residual streams (DeepSeek-V4), summed by the head.
-    pub streams: Option<Count>,
+    pub streams: Option<Hyper>,
     /// A second embedding, with one input per layer (Gemma-3n, Gemma-4).
     pub per_layer: Option<PerLayer>,
     /// Additional streams (Gemma-3n).
@@ -75,6 +77,7 @@ impl DecoderSpec {
             embedding_norm: false,
             embedding_width: None,
             head_bias: false,
+            head_network: None,
             streams: None,
             per_layer: None,
             altup: None,
@@ -173,9 +176,9 @@ impl DecoderSpec {
         let mut block = Assembly::default();
         let mut stream = match self.streams {
             None => block.input(self.hidden),
-            Some(streams) => {
-                let all = block.input(stream_width(self.hidden, streams));
-                head_connection(&mut block, all, self.hidden, streams)
+            Some(hyper) => {
+                let all = block.input(stream_width(self.hidden, hyper.streams));
+                head_connection(&mut block, all, self.hidden, hyper)
             }
         };
         if let Some(altup) = &self.altup {
@@ -185,6 +188,15 @@ impl DecoderSpec {
         }
         if self.final_norm {
             stream = block.stream_norm(stream, "final_norm", "model.norm", self.norm);
+        }
+        if let Some(bias) = self.head_network {
+            let (name, tensor) = ("head_dense", "lm_head.dense".to_owned());
+            let (input, output, split) = (self.hidden, self.hidden, Split::Replicate);
+            let role = TensorRole::Mlp;
+            stream = block.linear(stream, Matrix { name, tensor, input, output, split, role, bias });
+            let activation = Operator::Activation { width: self.hidden, gated: false };
+            stream = block.node("head_activation", activation, vec![], &[stream]);
+            stream = block.stream_norm(stream, "head_norm", "lm_head.norm", self.norm);
         }
         let width = self.embedding_width.unwrap_or(self.hidden);
         if self.embedding_width.is_some() {

@@ -82,6 +82,11 @@ impl FeedForward {
         self.assemble_as(block, from, "mlp", &DENSE, TensorRole::Mlp)
     }
 
+    /// The same for a network stored under `tensor`.
+    pub fn assemble_at(&self, block: &mut Assembly, from: NodeIndex, tensor: &str) -> NodeIndex {
+        self.assemble_as(block, from, tensor, &DENSE, TensorRole::Mlp)
+    }
+
     /// Adds the operators of shared experts stored under `tensor`.
     pub fn assemble_shared(&self, block: &mut Assembly, from: NodeIndex, tensor: &str) -> NodeIndex {
         self.assemble_as(block, from, tensor, &SHARED, TensorRole::SharedExpert)

@@ -14,23 +14,41 @@ pub fn stream_width(hidden: Count, streams: Count) -> Count {
     Count::derived("streams_width", hidden.value * streams.value, "hc_mult × hidden_size")
 }
 
-/// Sums the streams by a mapping of `(2 + n) n` rows, which also defines the mixing after the network.
+/// Parallel residual streams of a model.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Hyper {
+    /// Their number.
+    pub streams: Count,
+    /// Whether the streams are mixed with each other after a network, by a square matrix (DeepSeek-V4); else each
+    /// keeps itself (Hunyuan-4).
+    pub mixes: bool,
+    /// Whether the head has weights of its own for their sum; else it takes the mean (GLM-5 Next).
+    pub head: bool,
+}
+
+/// Sums the streams by a mapping of `(2 + n) n` rows, which also defines the mixing after the network; of `2 n` rows
+/// where they are not mixed.
 pub fn hyper_connection(
     block: &mut Assembly,
     from: NodeIndex,
     (name, tensor): (&'static str, &str),
-    (hidden, streams): (Count, Count),
+    (hidden, hyper): (Count, Hyper),
 ) -> NodeIndex {
-    let rows = (2 + streams.value) * streams.value;
+    let streams = hyper.streams;
+    let (parts, scales) = if hyper.mixes { (2 + streams.value, 3) } else { (2, 2) };
     let names = ["fn", "base", "scale"].map(|part| format!("{tensor}.{part}"));
-    let weights = mapping(names, rows, 3, stream_width(hidden, streams));
+    let weights = mapping(names, parts * streams.value, scales, stream_width(hidden, streams));
     block.node(name, Operator::HyperConnection { hidden, streams, expands: false }, weights, &[from])
 }
 
 /// Sums the streams for the head.
-pub fn head_connection(block: &mut Assembly, from: NodeIndex, hidden: Count, streams: Count) -> NodeIndex {
+pub fn head_connection(block: &mut Assembly, from: NodeIndex, hidden: Count, hyper: Hyper) -> NodeIndex {
+    let streams = hyper.streams;
     let names = ["hc_fn", "hc_base", "hc_scale"].map(|part| format!("model.hc_head.{part}"));
-    let weights = mapping(names, streams.value, 1, stream_width(hidden, streams));
+    let weights = match hyper.head {
+        true => mapping(names, streams.value, 1, stream_width(hidden, streams)),
+        false => vec![],
+    };
     block.node("hc_head", Operator::HyperConnection { hidden, streams, expands: false }, weights, &[from])
 }
 

@@ -6,7 +6,7 @@ use petgraph::graph::NodeIndex;
 
 use super::attention::width;
 use super::encoder;
-use crate::graph::assembly::{Assembly, Matrix};
+use crate::graph::assembly::{Assembly, Matrix, weight};
 use crate::graph::operator::{Operator, Split};
 use crate::graph::tensor::TensorRole;
 use crate::quantity::count::Count;
@@ -26,25 +26,41 @@ pub struct Indexer {
     pub head_dim: Count,
     /// Keys selected per query.
     pub top_k: Count,
+    /// Tokens whose keys are pooled into one, by learned weights (GLM-5 Next).
+    pub pool: Option<Count>,
+    /// A norm on the stream before the queries, and a scale and a shift per head of their scores (Mistral Large 4).
+    pub scaled: bool,
 }
 
 impl Indexer {
     /// The keys `index_n_heads`, `index_head_dim` and `index_topk`.
     pub fn read(keys: &Keys<'_>, hidden: Count) -> Result<Indexer, Error> {
+        Indexer::of_rank(keys, hidden, keys.count("q_lora_rank")?)
+    }
+
+    /// The same for queries computed from `rank` elements.
+    pub fn of_rank(keys: &Keys<'_>, hidden: Count, rank: Count) -> Result<Indexer, Error> {
         Ok(Indexer {
             hidden,
-            q_lora_rank: Some(keys.count("q_lora_rank")?),
+            q_lora_rank: Some(rank),
             heads: keys.count("index_n_heads")?,
             head_dim: keys.count("index_head_dim")?,
             top_k: keys.count("index_topk")?,
+            pool: None,
+            scaled: false,
         })
+    }
+
+    /// Tokens per key.
+    pub fn every(&self) -> Count {
+        self.pool.unwrap_or_else(own_key)
     }
 
     /// Adds the operators, from the compressed query and the normed stream to the selected keys.
     ///
     /// Engines run it whole on every tensor-parallel rank, since its key is shared by all heads.
     pub fn assemble(&self, block: &mut Assembly, compressed: NodeIndex, from: NodeIndex) -> NodeIndex {
-        let Indexer { hidden, q_lora_rank, heads, head_dim, top_k } = *self;
+        let Indexer { hidden, q_lora_rank, heads, head_dim, top_k, .. } = *self;
         let matrix = |name, tensor: &str, input, output| Matrix {
             name,
             tensor: format!("self_attn.indexer.{tensor}"),
@@ -61,6 +77,13 @@ impl Indexer {
         let mut inputs = vec![];
         match q_lora_rank {
             Some(rank) => {
+                let compressed = match self.scaled {
+                    true => {
+                        let tensor = "self_attn.indexer.q_input_norm";
+                        encoder::norm(block, compressed, "index_input_norm", tensor, hidden, true)
+                    }
+                    false => compressed,
+                };
                 inputs.push(block.linear(compressed, matrix("index_q", "wq_b", rank, q_width)));
                 let k = block.linear(from, matrix("index_k", "wk", hidden, head_dim));
                 inputs.push(norm(block, k, "index_k_norm", "k_norm", true));
@@ -73,7 +96,20 @@ impl Indexer {
                 inputs.push(norm(block, k, "index_k_norm", "k_norm", false));
             }
         }
-        block.node("indexer", Operator::Indexer { heads, head_dim, top_k, every: own_key() }, vec![], &inputs)
+        let small = |name: &str, shape| weight(format!("self_attn.indexer.{name}"), shape, TensorRole::Indexer);
+        let mut weights = vec![];
+        if let Some(pool) = self.pool {
+            weights.push(small("index_kpool_compress_ape", vec![pool.value, head_dim.value]));
+            let mut gate = matrix("index_pool_gate", "index_kpool_compress_gate", hidden, head_dim);
+            gate.tensor = "self_attn.indexer.index_kpool_compress_gate".to_owned();
+            inputs.push(block.linear(from, gate));
+        }
+        if self.scaled {
+            let names = ["softmax_scaling.scale", "softmax_scaling.bias"];
+            weights.extend(names.map(|name| small(name, vec![heads.value])));
+        }
+        let every = self.every();
+        block.node("indexer", Operator::Indexer { heads, head_dim, top_k, every }, weights, &inputs)
     }
 }
 

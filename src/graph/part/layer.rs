@@ -8,7 +8,7 @@ use super::attention::Attention;
 use super::compressed::Compressed;
 use super::cross::Cross;
 use super::feed_forward::FeedForward;
-use super::hyper::{hyper_connection, stream_width};
+use super::hyper::{Hyper, hyper_connection, stream_width};
 use super::latent::Latent;
 use super::moe::Moe;
 use super::recurrent::Recurrent;
@@ -117,7 +117,7 @@ pub enum Arrangement {
     /// `x += mix(norm(x)) + net(norm(x))`, each with its own norm: GPT-NeoX, Falcon-40B.
     ParallelTwoNorms,
     /// `x, y = collapse(X); X = mix(X) + mix(norm(x))` and the same for `net`, over several streams `X`: DeepSeek-V4.
-    HyperConnected(Count),
+    HyperConnected(Hyper),
 }
 
 /// The layers of `windows`. Where some slide, those that do not have no rotary positions.
@@ -176,6 +176,7 @@ impl Layer {
     /// Kind of token mixer in block names.
     pub fn mixer_kind(&self) -> MixerKind {
         match &self.mixer {
+            Mixer::Latent(latent) if latent.dims.mask.limit().is_some() => MixerKind::Sliding,
             Mixer::Attention(attention) | Mixer::AttentionAndRecurrent(attention, _)
                 if attention.mask.limit().is_some() =>
             {
@@ -199,8 +200,8 @@ impl Layer {
     /// The layer as a block of the graph, for the layers `layers`.
     pub fn block(&self, name: &'static str, layers: Vec<u32>) -> Block {
         let mut block = Assembly::default();
-        if let Arrangement::HyperConnected(streams) = self.arrangement {
-            let caches = self.hyper_connected(&mut block, streams);
+        if let Arrangement::HyperConnected(hyper) = self.arrangement {
+            let caches = self.hyper_connected(&mut block, hyper);
             return block.finish(name, layers, caches);
         }
         let input = block.input(self.hidden);
@@ -208,11 +209,15 @@ impl Layer {
             Some(altup) => altup.predict(&mut block, input, self.hidden),
             None => input,
         };
-        let (stream, caches) = match self.arrangement {
+        let (stream, mut caches) = match self.arrangement {
             Arrangement::Parallel | Arrangement::ParallelTwoNorms => self.parallel(&mut block, start),
-            _ => self.sequential(&mut block, start),
+            _ => match &self.extras.second {
+                Some(second) => self.shortcut(&mut block, start, second),
+                None => self.sequential(&mut block, start),
+            },
         };
         self.extras.finish(&mut block, stream, self.hidden);
+        caches.extend(&self.extras.states);
         block.finish(name, layers, caches)
     }
 
@@ -222,7 +227,9 @@ impl Layer {
         let (mut stream, mut caches) = (input, vec![]);
         if self.mixer != Mixer::Absent {
             let normed = match of {
-                PreNorm | Sandwich => self.normed(block, input, "input_norm", "input_layernorm"),
+                PreNorm | Sandwich if !self.extras.unnormed => {
+                    self.normed(block, input, "input_norm", "input_layernorm")
+                }
                 _ => input,
             };
             let mut sums;
@@ -260,6 +267,35 @@ impl Layer {
         (sum, caches)
     }
 
+    /// Two attentions with a dense network each; the experts read what the first network reads, and their result is
+    /// added at the end.
+    fn shortcut(
+        &self,
+        block: &mut Assembly,
+        input: NodeIndex,
+        (other, dense): &(Mixer, FeedForward),
+    ) -> (NodeIndex, Vec<Cache>) {
+        let (mut stream, mut caches, mut routed) = (input, vec![], vec![]);
+        for (at, mixer) in [&self.mixer, other].into_iter().enumerate() {
+            let first = block.nodes();
+            let normed = block.stream_norm(stream, "input_norm", &format!("input_layernorm.{at}"), self.norm);
+            let (mut sums, cached) = self.mixed(block, normed, mixer);
+            block.rename(first, "self_attn", &format!("self_attn.{at}"));
+            caches.extend(cached);
+            sums.push(stream);
+            stream = self.add(block, "attention_add", &sums);
+            let tensor = format!("post_attention_layernorm.{at}");
+            let normed = block.stream_norm(stream, "post_attention_norm", &tensor, self.norm);
+            if at == 0 {
+                routed = self.networked(block, normed, stream);
+            }
+            let mut sums = vec![dense.assemble_at(block, normed, &format!("mlps.{at}")), stream];
+            sums.extend(routed.iter().filter(|_| at == 1));
+            stream = self.add(block, "ffn_add", &sums);
+        }
+        (stream, caches)
+    }
+
     fn parallel(&self, block: &mut Assembly, input: NodeIndex) -> (NodeIndex, Vec<Cache>) {
         let normed = self.normed(block, input, "input_norm", "input_layernorm");
         let (mut sums, caches) = self.mix(block, normed);
@@ -273,15 +309,16 @@ impl Layer {
         (self.add(block, "layer_add", &sums), caches)
     }
 
-    fn hyper_connected(&self, block: &mut Assembly, streams: Count) -> Vec<Cache> {
+    fn hyper_connected(&self, block: &mut Assembly, hyper: Hyper) -> Vec<Cache> {
+        let streams = hyper.streams;
         let input = block.input(stream_width(self.hidden, streams));
-        let one = hyper_connection(block, input, ("attn_hc", "attn_hc"), (self.hidden, streams));
+        let one = hyper_connection(block, input, ("attn_hc", "attn_hc"), (self.hidden, hyper));
         let normed = self.normed(block, one, "input_norm", "input_layernorm");
         let (sums, caches) = self.mix(block, normed);
         let sum = self.add(block, "attention_add", &sums);
         let expand = Operator::HyperConnection { hidden: self.hidden, streams, expands: true };
         let mixed = block.node("attention_mix", expand.clone(), vec![], &[sum, input]);
-        let one = hyper_connection(block, mixed, ("ffn_hc", "ffn_hc"), (self.hidden, streams));
+        let one = hyper_connection(block, mixed, ("ffn_hc", "ffn_hc"), (self.hidden, hyper));
         let normed = self.normed(block, one, "post_attention_norm", "post_attention_layernorm");
         let sums = self.networked(block, normed, one);
         let sum = self.add(block, "ffn_add", &sums);
@@ -290,7 +327,16 @@ impl Layer {
     }
 
     fn mix(&self, block: &mut Assembly, from: NodeIndex) -> (Vec<NodeIndex>, Vec<Cache>) {
-        match &self.mixer {
+        self.mixed(block, from, &self.mixer)
+    }
+
+    fn mixed(
+        &self,
+        block: &mut Assembly,
+        from: NodeIndex,
+        mixer: &Mixer,
+    ) -> (Vec<NodeIndex>, Vec<Cache>) {
+        match mixer {
             Mixer::Attention(attention) => (vec![attention.assemble(block, from)], attention.caches()),
             Mixer::Latent(latent) => (vec![latent.assemble(block, from)], latent.caches()),
             Mixer::Compressed(mixer) => (vec![mixer.assemble(block, from)], mixer.caches()),

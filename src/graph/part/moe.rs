@@ -55,6 +55,8 @@ pub struct Moe {
     pub experts: Count,
     /// Experts selected per token, without shared ones.
     pub top_k: Count,
+    /// Experts that return their input, without weights (LongCat).
+    pub idle: Option<Count>,
     /// Width of one expert.
     pub intermediate: Count,
     /// The checkpoint's name of the router, e.g. `mlp.gate`.
@@ -77,6 +79,8 @@ pub struct Moe {
     pub latent: Option<Count>,
     /// Biases on these two projections.
     pub latent_bias: bool,
+    /// Norms after the first and before the second of them (Muse Spark).
+    pub latent_norms: Option<[&'static str; 2]>,
     pub shared: Option<SharedExperts>,
     /// The checkpoint's name of a norm on the sum of routed and shared experts (A.X-K1).
     pub output_norm: Option<&'static str>,
@@ -95,6 +99,7 @@ impl Moe {
             hidden,
             experts,
             top_k,
+            idle: None,
             intermediate,
             router: "mlp.gate",
             router_scales: None,
@@ -106,6 +111,7 @@ impl Moe {
             stacking: Stacking::OutIn,
             latent: None,
             latent_bias: false,
+            latent_norms: None,
             shared: None,
             output_norm: None,
         })
@@ -127,19 +133,26 @@ impl Moe {
         let Moe { hidden, experts, top_k, intermediate, .. } = *self;
         let router = block.node(
             "router",
-            Operator::Router { hidden, experts, top_k },
+            Operator::Router { hidden, experts: self.scored(), top_k },
             self.router_weights(),
             &[scored],
         );
         let gated = self.stacking != Stacking::PlainOutIn;
+        let top_k = self.expected();
         let mut enter = from;
         if let Some(latent) = self.latent {
             enter = project(block, from, "fc1_latent_proj", hidden, latent, self.latent_bias);
+            if let Some([tensor, _]) = self.latent_norms {
+                enter = block.stream_norm(enter, "latent_norm", tensor, Affine::Scale);
+            }
         }
         let routed =
             Operator::Experts(RoutedExperts { hidden: self.width(), experts, top_k, intermediate, gated });
         let mut routed = block.node("experts", routed, self.expert_weights(), &[enter, router]);
         if let Some(latent) = self.latent {
+            if let Some([_, tensor]) = self.latent_norms {
+                routed = block.stream_norm(routed, "latent_result_norm", tensor, Affine::Scale);
+            }
             routed = project(block, routed, "fc2_latent_proj", latent, hidden, self.latent_bias);
         }
         let mut sums = vec![routed];
@@ -162,8 +175,29 @@ impl Moe {
         self.latent.unwrap_or(self.hidden)
     }
 
+    /// Experts that the router scores.
+    fn scored(&self) -> Count {
+        let idle = self.idle.map_or(0, |idle| idle.value);
+        match idle {
+            0 => self.experts,
+            _ => Count::derived("scored_experts", self.experts.value + idle, "experts with and without weights"),
+        }
+    }
+
+    /// Experts with weights that a token passes; with idle experts, of equally likely ones, rounded up.
+    fn expected(&self) -> Count {
+        let (all, real) = (self.scored().value, self.experts.value);
+        match all == real {
+            true => self.top_k,
+            false => {
+                let how = "selected experts × the share of those with weights";
+                Count::derived("expected_experts", (self.top_k.value * real).div_ceil(all), how)
+            }
+        }
+    }
+
     fn router_weights(&self) -> Vec<Weight> {
-        let (experts, hidden) = (self.experts.value, self.hidden.value);
+        let (experts, hidden) = (self.scored().value, self.hidden.value);
         let mut weights =
             vec![weight(format!("{}.weight", self.router), vec![experts, hidden], TensorRole::Router)];
         if let Some(name) = self.router_scales {

@@ -9,6 +9,7 @@ use super::kimi_delta::KimiDelta;
 use super::lightning::Lightning;
 use super::lru::Lru;
 use super::mamba::Mamba;
+use super::memory_cells::{Mlstm, Wkv};
 use super::short_conv::GatedConv;
 use super::ssd::Ssd;
 use crate::graph::assembly::{Assembly, Matrix, weight};
@@ -35,6 +36,10 @@ pub enum Recurrent {
     Lru(Lru),
     /// A gated short convolution.
     Conv(GatedConv),
+    /// RWKV-4's weighted sums.
+    Wkv(Wkv),
+    /// The matrix memory of xLSTM.
+    Mlstm(Mlstm),
 }
 
 impl Recurrent {
@@ -48,6 +53,8 @@ impl Recurrent {
             Recurrent::Lightning(mixer) => mixer.assemble(block, from),
             Recurrent::Lru(mixer) => mixer.assemble(block, from),
             Recurrent::Conv(mixer) => mixer.assemble(block, from),
+            Recurrent::Wkv(mixer) => mixer.assemble(block, from),
+            Recurrent::Mlstm(mixer) => mixer.assemble(block, from),
         }
     }
 
@@ -61,6 +68,8 @@ impl Recurrent {
             Recurrent::Lightning(mixer) => mixer.caches(),
             Recurrent::Lru(mixer) => mixer.caches(),
             Recurrent::Conv(mixer) => mixer.caches(),
+            Recurrent::Wkv(mixer) => mixer.caches(),
+            Recurrent::Mlstm(mixer) => mixer.caches(),
         }
     }
 }
@@ -116,7 +125,7 @@ pub(super) fn small(name: impl Into<String>, shape: Vec<u64>) -> Weight {
 }
 
 /// The last tokens cached by a convolution, as many as its kernel width. Sharded into at most `parts` parts.
-pub(super) fn conv_state(channels: Count, kernel: Count, parts: Count) -> Cache {
+pub fn conv_state(channels: Count, kernel: Count, parts: Count) -> Cache {
     let elements = product("conv_state", channels, kernel, "channels × kernel");
     Cache::State { name: "conv", elements, parts, width: StateWidth::Native }
 }

@@ -4,8 +4,11 @@
 
 use petgraph::graph::NodeIndex;
 
+use super::feed_forward::FeedForward;
+use super::layer::Mixer;
 use super::recurrent::{fixed, product};
 use crate::graph::assembly::{Affine, Assembly, Matrix, weight};
+use crate::graph::cache::Cache;
 use crate::graph::operator::{Operator, Split};
 use crate::graph::tensor::{TensorRole, Weight};
 use crate::quantity::count::Count;
@@ -29,8 +32,38 @@ pub struct Altup {
     pub laurel_rank: Count,
 }
 
+/// A learned tensor of a layer outside its mixer, network and norms.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Side {
+    /// Its name in the layer.
+    pub name: String,
+    pub shape: Vec<u64>,
+    /// Whether it multiplies what passes as a matrix; else element by element.
+    pub product: bool,
+}
+
+impl Side {
+    /// Numbers that scale or shift what passes.
+    pub fn elements(name: &str, shape: Vec<u64>) -> Side {
+        Side { name: name.to_owned(), shape, product: false }
+    }
+
+    /// A matrix `[output, input]`, stored as `name.weight`, or a convolution.
+    pub fn matrix(name: &str, shape: Vec<u64>) -> Side {
+        Side { name: format!("{name}.weight"), shape, product: true }
+    }
+
+    fn assemble(&self, block: &mut Assembly, stream: NodeIndex) -> NodeIndex {
+        let inner = self.shape.iter().skip(1).fold(1u64, |so_far, side| so_far.saturating_mul(*side));
+        let input = fixed("side_input", inner, "inner sides of the tensor");
+        let output = fixed("side_output", self.shape.first().copied().unwrap_or(1), "rows of the tensor");
+        let matrix = Operator::Linear { input, output, split: Split::Replicate };
+        block.node("side", matrix, vec![weight(self.name.clone(), self.shape.clone(), TensorRole::Mlp)], &[stream])
+    }
+}
+
 /// Additional parts of a layer other than mixer, network and their norms.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Extras {
     /// A per-layer input.
     pub per_layer: Option<PerLayer>,
@@ -38,6 +71,14 @@ pub struct Extras {
     pub altup: Option<Altup>,
     /// A scalar that scales its result, stored as a buffer.
     pub scalar: bool,
+    /// Further tensors.
+    pub sides: Vec<Side>,
+    /// States that these keep between tokens.
+    pub states: Vec<Cache>,
+    /// No norm before the mixer.
+    pub unnormed: bool,
+    /// A second attention and network after the first, around which the layer's experts run (LongCat).
+    pub second: Option<Box<(Mixer, FeedForward)>>,
 }
 
 fn matrix(name: &'static str, tensor: &str, input: Count, output: Count) -> Matrix {
@@ -140,11 +181,17 @@ impl Extras {
         }
         let mut sums = vec![stream];
         sums.extend(self.per_layer.map(|per_layer| per_layer.mix(block, stream, hidden)));
-        if sums.len() == 1 && !self.scalar {
+        let scalar = Weight { buffer: true, ..weight("layer_scalar", vec![1], TensorRole::Norm) };
+        let mut weights = if self.scalar { vec![scalar] } else { vec![] };
+        for side in &self.sides {
+            match side.product {
+                true => sums.push(side.assemble(block, stream)),
+                false => weights.push(weight(side.name.clone(), side.shape.clone(), TensorRole::Norm)),
+            }
+        }
+        if sums.len() == 1 && weights.is_empty() {
             return;
         }
-        let scalar = Weight { buffer: true, ..weight("layer_scalar", vec![1], TensorRole::Norm) };
-        let weights = if self.scalar { vec![scalar] } else { vec![] };
         block.node("layer_output", Operator::Add { width: hidden }, weights, &sums);
     }
 }

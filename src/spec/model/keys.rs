@@ -27,7 +27,7 @@ struct Section<'c> {
 }
 
 /// The keys of one object and the keys read from it; likewise for opened objects inside.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Keys<'c> {
     map: &'c Map<String, Value>,
     /// Place of the object in the file: empty, or dotted with a dot at the end.

@@ -40,6 +40,18 @@ pub fn tower(keys: &Keys<'_>) -> Result<Tower, Error> {
 /// GLM-OCR's encoder: one key for all biases of a layer; the merger is `out_hidden_size` × `in_channels` wide
 /// (`modeling_glm_ocr.py` of transformers 5.24).
 pub fn ocr(keys: &Keys<'_>) -> Result<Tower, Error> {
+    let out = keys.count_or("out_hidden_size", 1536)?;
+    let merger = out.value * keys.count_or("in_channels", 3)?.value;
+    rotated(keys, Count::derived("merger_width", merger, "out_hidden_size × in_channels"))
+}
+
+/// GLM-5 Next's encoder: the same with a key of the merger's width (`modular_glm5_next.py` of transformers 5.24).
+pub fn next(keys: &Keys<'_>) -> Result<Tower, Error> {
+    rotated(keys, keys.count_or("projection_intermediate_size", 10240)?)
+}
+
+/// The layers of both, and a merger of width `merger`.
+fn rotated(keys: &Keys<'_>, merger: Count) -> Result<Tower, Error> {
     let (hidden, out) = (keys.count_or("hidden_size", 1024)?, keys.count_or("out_hidden_size", 1536)?);
     let bias = keys.flag("attention_bias", true)?;
     let inner = keys.count_or("intermediate_size", 4096)?;
@@ -51,8 +63,6 @@ pub fn ocr(keys: &Keys<'_>) -> Result<Tower, Error> {
         head_norms: Some(["attn.q_norm", "attn.k_norm"]),
         ..Encoder::biased(hidden, keys.count_or("num_heads", 16)?, inner, &NAMES)
     };
-    let merger = out.value * keys.count_or("in_channels", 3)?.value;
-    let merger = Count::derived("merger_width", merger, "out_hidden_size × in_channels");
     whole(keys, (encoder, false), out, merger)
 }
 

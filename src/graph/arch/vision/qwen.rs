@@ -151,21 +151,25 @@ fn window(keys: &Keys<'_>, merge: Count) -> Result<Count, Error> {
 
 /// Qwen3-VL: learned positions, and additional mergers that feed early layers of the language model.
 pub fn qwen3(keys: &Keys<'_>) -> Result<Tower, Error> {
-    qwen3_5(keys.stated("deepstack_visual_indexes")?)
+    with_mergers(keys, ["deepstack_merger_list", "norm", "linear_fc1", "linear_fc2"], &[8, 16, 24])
 }
 
 /// Qwen3.5: the same, without additional mergers unless the file has them.
 pub fn qwen3_5(keys: &Keys<'_>) -> Result<Tower, Error> {
-    with_mergers(keys, ["deepstack_merger_list", "norm", "linear_fc1", "linear_fc2"])
+    with_mergers(keys, ["deepstack_merger_list", "norm", "linear_fc1", "linear_fc2"], &[])
 }
 
 /// Qwen3-Omni: the same with other names of mergers (`modeling_qwen3_omni_moe.py` of transformers 5.24).
 pub fn qwen3_omni(keys: &Keys<'_>) -> Result<Tower, Error> {
-    with_mergers(keys, ["merger_list", "ln_q", "mlp.0", "mlp.2"])
+    with_mergers(keys, ["merger_list", "ln_q", "mlp.0", "mlp.2"], &[8, 16, 24])
 }
 
-/// `list`: the additional mergers; names of a merger's norm and matrices.
-fn with_mergers(keys: &Keys<'_>, [list, scale, up, down]: [&'static str; 4]) -> Result<Tower, Error> {
+/// `list`: the additional mergers; names of a merger's norm and matrices; `usual`: the class's layers with one.
+fn with_mergers(
+    keys: &Keys<'_>,
+    [list, scale, up, down]: [&'static str; 4],
+    usual: &[u64],
+) -> Result<Tower, Error> {
     let hidden = keys.count_or("hidden_size", 1152)?;
     let positions = keys.count_or("num_position_embeddings", 2304)?;
     let table = vec![("pos_embed.weight", vec![positions.value, hidden.value])];
@@ -174,7 +178,9 @@ fn with_mergers(keys: &Keys<'_>, [list, scale, up, down]: [&'static str; 4]) -> 
     let encoder = encoder(keys, hidden, intermediate, true, &QWEN3)?;
     let layers = encoder.layers("model.visual.blocks", keys.count_or("depth", 27)?, positions, &[])?;
     let (merge, out) = (keys.count_or("spatial_merge_size", 2)?, keys.count_or("out_hidden_size", 3584)?);
-    let deep = keys.numbers("deepstack_visual_indexes")?.unwrap_or_default();
+    let deep = keys.numbers("deepstack_visual_indexes")?;
+    let usual = if keys.has("deepstack_visual_indexes") { &[] } else { usual };
+    let deep = deep.unwrap_or_else(|| usual.to_vec());
     let merger = |prefix, narrow| {
         let matrices = [up, down];
         Merger { prefix, norm: scale, shift: true, narrow, matrices }.parts(hidden, merge, out)
