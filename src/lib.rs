@@ -72,6 +72,10 @@
 pub mod admission;
 #[cfg(all(any(feature = "serve", feature = "mcp"), not(feature = "internals")))]
 mod admission;
+#[cfg(all(feature = "bench", feature = "internals"))]
+pub mod bench;
+#[cfg(all(feature = "bench", not(feature = "internals")))]
+mod bench;
 #[cfg(feature = "internals")]
 pub mod calibrate;
 #[cfg(not(feature = "internals"))]
