@@ -33,7 +33,7 @@ use points::{LoadPoint, PointLoad};
 use probe::{ServerFacts, facts, grown, scraped};
 use prompts::{TOKEN_BYTES, prompt};
 use protocol::{Protocol, TextRequest};
-use summary::{RunSummary, reasons, summary};
+use summary::{RunSummary, summary};
 
 pub use client::Endpoint;
 pub use subject::BenchSubject;
@@ -137,7 +137,7 @@ impl BenchSession {
         found: Option<&EstimateResult>,
         progress: Arc<dyn Fn() + Send + Sync>,
     ) -> RunRecord {
-        let begun = now();
+        let begun = SystemTime::now();
         let counted = self.settings.counted(point);
         let tally = Arc::new(ClientTally::default());
         let (run, metrics) = self.runtime.block_on(async {
@@ -260,22 +260,9 @@ pub fn is_done(earlier: &[RunRecord], point: &LoadPoint, protocol: Protocol) -> 
     earlier.iter().filter(measured).any(|run| point.is_of(run, protocol.name()))
 }
 
-/// Why a run is not learned from, if so.
-pub fn doubt(run: &RunRecord) -> Option<String> {
-    let failed = run.requests.as_ref().map(|requests| reasons(&requests.errors)).unwrap_or_default();
-    if !failed.is_empty() {
-        return Some(failed);
-    }
-    run.doubt()
-}
-
-fn now() -> SystemTime {
-    SystemTime::now()
-}
-
 /// A number that differs from run to run, for prompts that no cache of the server has.
 pub fn fresh_seed() -> u64 {
-    let since = now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     // Whole numbers up to this are exact in JSON.
     since.as_micros() as u64 & ((1 << 53) - 1)
 }

@@ -2,7 +2,7 @@
 
 use crate::spec::error::Error;
 use crate::spec::limits::{CONCURRENCY, ISL, OSL, RATE};
-use crate::spec::run::{RunMethod, RunRecord};
+use crate::spec::run::{RunMethod, RunRecord, load_in_words};
 use crate::spec::vary::VariedKey;
 
 /// A load.
@@ -125,12 +125,11 @@ impl LoadPoint {
         }
     }
 
-    /// The load in words: `8 clients`, `4 requests/s`.
+    /// The load in words.
     pub fn load_text(&self) -> String {
         match self.load {
-            PointLoad::Clients(1) => "1 client".to_owned(),
-            PointLoad::Clients(clients) => format!("{clients} clients"),
-            PointLoad::Rate { per_s, .. } => format!("{per_s} requests/s"),
+            PointLoad::Clients(clients) => load_in_words(Some(clients), None),
+            PointLoad::Rate { per_s, .. } => load_in_words(None, Some(per_s)),
         }
     }
 }

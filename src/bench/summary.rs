@@ -1,6 +1,5 @@
 //! The figures of a run: percentiles over its counted requests, rates, and how far its repeats agree.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -198,11 +197,6 @@ fn overhead(run: &LoadRun, all: &[&Exchange], tally: &ClientTally) -> ClientOver
         late_ms_p99: at(&mut late, 0.99),
         connections: tally.connections.load(Relaxed),
     }
-}
-
-/// The reasons for which requests failed, in one line.
-pub(super) fn reasons(errors: &BTreeMap<String, u64>) -> String {
-    errors.iter().map(|(reason, count)| format!("{count} x {reason}")).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

@@ -3,6 +3,9 @@
 //! Published rows, imported files, own measurements and simulations are the same type, which differ by `origin`. A file of
 //! runs has a JSON object a line. A run holds no prompt, no answer and no name of a host.
 
+// Without measurements, their statistics have no user.
+#![cfg_attr(not(feature = "bench"), allow(dead_code))]
+
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
@@ -127,14 +130,33 @@ pub struct RunRecord {
     pub prediction: Option<RunPrediction>,
 }
 
+/// A load in words: `8 clients`, `4 requests/s`.
+pub fn load_in_words(clients: Option<u64>, rate_per_s: Option<f64>) -> String {
+    match (clients, rate_per_s) {
+        (Some(1), _) => "1 client".to_owned(),
+        (Some(clients), _) => format!("{clients} clients"),
+        (None, Some(rate)) => format!("{rate} requests/s"),
+        (None, None) => String::new(),
+    }
+}
+
 impl RunRecord {
+    /// Its load in words.
+    pub fn load(&self) -> String {
+        load_in_words(self.concurrency, self.rate_per_s)
+    }
+
     /// Why the run is neither scored nor learned from, if so.
     pub fn doubt(&self) -> Option<String> {
+        if let Some(requests) = self.requests.as_ref().filter(|requests| requests.answered < requests.sent) {
+            let late = (requests.timed_out > 0).then(|| format!("{} timed out", requests.timed_out));
+            let failed = requests.errors.iter().map(|(reason, count)| format!("{count} x {reason}"));
+            let reasons: Vec<String> = late.into_iter().chain(failed).collect();
+            let (answered, sent) = (requests.answered, requests.sent);
+            return Some(format!("{answered} of {sent} requests were answered; {}", reasons.join(", ")));
+        }
         if self.outcome != RunOutcome::Measured {
             return Some("no request was answered".to_owned());
-        }
-        if let Some(requests) = self.requests.as_ref().filter(|requests| requests.answered < requests.sent) {
-            return Some(format!("{} of {} requests were answered", requests.answered, requests.sent));
         }
         let repeats = self.repeats.filter(|repeats| !repeats.stable)?;
         let widest = repeats.tpot_variation.unwrap_or(0.0).max(repeats.e2e_variation.unwrap_or(0.0));
