@@ -23,6 +23,7 @@
 //!
 //! | layer | module | content |
 //! |---|---|---|
+//! | 10 | `bench` | measurements of a server |
 //! | 10 | `cli` | command line and terminal: flags → request, report → text |
 //! | 9 | `request` | every question as a typed function |
 //! | 8 | `store` | catalogue, files, network: names → problems |
