@@ -98,6 +98,8 @@ pub struct BenchSession {
     model: String,
 }
 
+/// Longest time of a request, whatever is set: 30 years.
+const LONGEST: Duration = Duration::from_secs(1_000_000_000);
 /// Tries to fit the length of a prompt.
 const FITS: usize = 4;
 /// Error of the length of a prompt that is small enough.
@@ -168,7 +170,7 @@ impl BenchSession {
             endpoint: Arc::new(self.settings.endpoint.clone()),
             protocol: self.settings.protocol.entry(),
             begun: Instant::now(),
-            timeout: Duration::try_from_secs_f64(self.settings.timeout_s).unwrap_or(Duration::MAX / 4),
+            timeout: Duration::try_from_secs_f64(self.settings.timeout_s).unwrap_or(LONGEST),
             stop,
             tally,
         }

@@ -128,7 +128,9 @@ impl ScriptedServer {
             return whole(stream, script.status, "{}");
         }
         let turn = script.alone.then(|| self.turn.lock().unwrap());
-        stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")?;
+        stream.write_all(
+            b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n",
+        )?;
         let (begun, mut due) = (if script.alone { Instant::now() } else { arrived }, Duration::ZERO);
         let mut tokens = vec![];
         for wait in &script.waits {
@@ -158,7 +160,8 @@ impl ScriptedServer {
 }
 
 fn whole(stream: &mut TcpStream, status: u16, text: &str) -> std::io::Result<()> {
-    let head = format!("HTTP/1.1 {status} X\r\ncontent-type: application/json\r\ncontent-length: {}", text.len());
+    let head =
+        format!("HTTP/1.1 {status} X\r\ncontent-type: application/json\r\ncontent-length: {}", text.len());
     stream.write_all(format!("{head}\r\n\r\n{text}").as_bytes())
 }
 
@@ -201,11 +204,16 @@ fn near(name: &str, found: Option<f64>, expected: f64, tolerance_ms: f64) {
 
 fn streams_are_undistorted(clients: u64) {
     let (server, address) = ScriptedServer::start(steady);
-    let run = measured(settings(address), &LoadPoint { isl: 100, osl: 10, load: PointLoad::Clients(clients) });
+    let run =
+        measured(settings(address), &LoadPoint { isl: 100, osl: 10, load: PointLoad::Clients(clients) });
     let metrics = &run.metrics;
     eprintln!("{clients} clients: {:?}, {:?}", run.client, run.repeats);
     for (name, of, found) in [
-        ("ttft", SentAnswer::ttft_ms as fn(&SentAnswer) -> f64, [metrics.ttft_ms_p50, metrics.ttft_ms_p95, metrics.ttft_ms_p99]),
+        (
+            "ttft",
+            SentAnswer::ttft_ms as fn(&SentAnswer) -> f64,
+            [metrics.ttft_ms_p50, metrics.ttft_ms_p95, metrics.ttft_ms_p99],
+        ),
         ("tpot", SentAnswer::tpot_ms, [metrics.tpot_ms_p50, metrics.tpot_ms_p95, metrics.tpot_ms_p99]),
         ("e2e", SentAnswer::e2e_ms, [metrics.latency_ms_p50, metrics.latency_ms_p95, metrics.latency_ms_p99]),
     ] {
@@ -232,7 +240,11 @@ fn so_have_256_streams() {
 
 /// 50 ms of work, one request after another.
 fn in_turn(_: u64) -> ScriptedAnswer {
-    ScriptedAnswer { status: 200, waits: vec![Duration::from_millis(45), Duration::from_millis(5)], alone: true }
+    ScriptedAnswer {
+        status: 200,
+        waits: vec![Duration::from_millis(45), Duration::from_millis(5)],
+        alone: true,
+    }
 }
 
 #[test]
@@ -242,7 +254,8 @@ fn latencies_under_a_rate_count_from_the_scheduled_time() {
     // A request every 33 ms at a server that takes 50: the last of 60 waits for a second.
     let load = PointLoad::Rate { per_s: 30.0, variation: 0.0 };
     let run = measured(settings, &LoadPoint { isl: 100, osl: 2, load });
-    let mut planted: Vec<f64> = (1..=60).map(|number| f64::from(number) * (50.0 - 1e3 / 30.0) + 1e3 / 30.0).collect();
+    let mut planted: Vec<f64> =
+        (1..=60).map(|number| f64::from(number) * (50.0 - 1e3 / 30.0) + 1e3 / 30.0).collect();
     // A sleep is never short: the work of the scripted server takes a little longer, which adds up.
     let over = 60.0 * (server.at(SentAnswer::tpot_ms, 0.5) - 5.0).max(0.0) * 3.0 + 15.0;
     near("median", run.metrics.latency_ms_p50, quantile(&mut planted, 0.5), over);
@@ -261,7 +274,8 @@ fn faulty(number: u64) -> ScriptedAnswer {
 #[test]
 fn failures_and_time_outs_are_counted_and_the_run_is_left_out_of_fits() {
     let (server, address) = ScriptedServer::start(faulty);
-    let settings = BenchSettings { requests: Some(70), warm_up: Some(0), timeout_s: 0.5, ..settings(address) };
+    let settings =
+        BenchSettings { requests: Some(70), warm_up: Some(0), timeout_s: 0.5, ..settings(address) };
     let run = measured(settings, &LoadPoint { isl: 100, osl: 2, load: PointLoad::Clients(1) });
     let requests = run.requests.clone().unwrap();
     assert_eq!((requests.errors["status 503"], requests.timed_out, requests.answered), (14, 8, 48));
@@ -270,7 +284,10 @@ fn failures_and_time_outs_are_counted_and_the_run_is_left_out_of_fits() {
     let bodies = server.bodies.lock().unwrap();
     let prompt = |body: &Value| body["messages"][0]["content"].as_str().unwrap().to_owned();
     let mut prompts: Vec<String> = bodies.iter().map(prompt).collect();
-    assert!(prompts.iter().all(|prompt| !line.contains(&prompt[..20])) && !line.contains("127.0.0.1"), "{line}");
+    assert!(
+        prompts.iter().all(|prompt| !line.contains(&prompt[..20])) && !line.contains("127.0.0.1"),
+        "{line}"
+    );
     assert!(bodies.iter().all(|body| body["ignore_eos"] == true && body["min_tokens"] == body["max_tokens"]));
     // No two prompts begin with the same bytes.
     prompts.iter_mut().for_each(|prompt| prompt.truncate(16));

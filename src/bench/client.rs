@@ -196,7 +196,7 @@ impl RunContext {
     }
 
     async fn answer(&self, kept: &mut KeptConnection, exchange: &mut Exchange, body: String) -> ExchangeEnd {
-        let response = match self.sent(kept, exchange, body).await {
+        let response = match self.sent(kept, body).await {
             Ok(response) => response,
             Err(reason) => return ExchangeEnd::Failed(reason),
         };
@@ -231,14 +231,10 @@ impl RunContext {
     }
 
     /// Sends the request, on the kept connection if it is still open; a server may close it at any time between requests.
-    async fn sent(
-        &self,
-        kept: &mut KeptConnection,
-        exchange: &mut Exchange,
-        body: String,
-    ) -> Result<Response<Incoming>, String> {
+    async fn sent(&self, kept: &mut KeptConnection, body: String) -> Result<Response<Incoming>, String> {
         let path = self.protocol.path;
-        let made = |body: String| self.endpoint.request("POST", path, body).map_err(|fault| fault.to_string());
+        let made =
+            |body: String| self.endpoint.request("POST", path, body).map_err(|fault| fault.to_string());
         if let Some(sender) = kept.as_mut()
             && sender.ready().await.is_ok()
         {
@@ -252,10 +248,6 @@ impl RunContext {
         let connected = self.endpoint.connected().await;
         self.tally.connections.fetch_add(1, Relaxed);
         let sender = kept.insert(connected.map_err(|fault| format!("connection: {}", fault.kind()))?);
-        // Of clients in a loop, whose requests are sent when they can be.
-        if exchange.scheduled_s >= exchange.sent_s {
-            exchange.sent_s = self.now_s();
-        }
         sender.send_request(made(body)?).await.map_err(|_| "no answer".to_owned())
     }
 
@@ -301,7 +293,10 @@ mod tests {
         assert_eq!(read("http://[::1]:80/engine/v1"), of("::1", 80, "/engine"));
         for text in ["https://x", "ftp://x", "127.0.0.1:8000", "http://", "http://u:p@x", "", "http://a b"] {
             let fault = read(text).unwrap_err();
-            assert!(fault.key == "endpoint" && fault.fix.contains("http://127.0.0.1:8000"), "{text}: {fault}");
+            assert!(
+                fault.key == "endpoint" && fault.fix.contains("http://127.0.0.1:8000"),
+                "{text}: {fault}"
+            );
         }
     }
 }

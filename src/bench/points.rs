@@ -49,7 +49,8 @@ impl BenchSuite {
     /// Its loads.
     pub fn points(self) -> Vec<LoadPoint> {
         let (prompts, osl, clients) = self.grid();
-        let of = |isl: u64| clients.iter().map(move |of| LoadPoint { isl, osl, load: PointLoad::Clients(*of) });
+        let of =
+            |isl: u64| clients.iter().map(move |of| LoadPoint { isl, osl, load: PointLoad::Clients(*of) });
         prompts.iter().copied().flat_map(of).collect()
     }
 }

@@ -80,7 +80,12 @@ pub(super) async fn facts(endpoint: &Endpoint) -> Result<ServerFacts, Error> {
     })?;
     if status == 401 || status == 403 {
         let fix = "set --token-file";
-        return Err(Error::new("token-file", format!("status {status}"), "a token that the server takes", fix));
+        return Err(Error::new(
+            "token-file",
+            format!("status {status}"),
+            "a token that the server takes",
+            fix,
+        ));
     }
     let models: Value = serde_json::from_str(&text).unwrap_or_default();
     let listed = |key: &str| models.pointer(&format!("/data/0/{key}")).and_then(Value::as_str);
@@ -176,9 +181,12 @@ mod tests {
             "internal_states": [{"x": 1}], "nested": {"enable": true, "dtype": "auto", "name": "host-7"},
         });
         keep(&mut kept, "", &reported);
-        let expected =
-            [("attention_backend", json!("fa3")), ("nested.dtype", json!("auto")), ("nested.enable", json!(true)),
-                ("tp_size", json!(2))];
+        let expected = [
+            ("attention_backend", json!("fa3")),
+            ("nested.dtype", json!("auto")),
+            ("nested.enable", json!(true)),
+            ("tp_size", json!(2)),
+        ];
         let expected = expected.map(|(key, value)| (key.to_owned(), value));
         assert_eq!(kept.into_iter().collect::<Vec<_>>(), expected);
     }

@@ -72,7 +72,11 @@ static PROTOCOLS: [ProtocolEntry; 4] = [
             })
         },
         fixed_length: OF_OPENAI,
-        text: &["/choices/0/delta/content", "/choices/0/delta/reasoning_content", "/choices/0/delta/reasoning"],
+        text: &[
+            "/choices/0/delta/content",
+            "/choices/0/delta/reasoning_content",
+            "/choices/0/delta/reasoning",
+        ],
         prompt_tokens: USAGE[0],
         output_tokens: USAGE[1],
         cached_tokens: USAGE[2],
@@ -200,12 +204,16 @@ mod tests {
         let chat = Protocol::Chat.entry();
         let chunk = chat.chunk(br#"data: {"choices":[{"delta":{"content":" x"}}],"usage":null}"#).unwrap();
         assert_eq!(chunk, AnswerChunk { text: true, ..AnswerChunk::default() });
-        let begin = chat.chunk(br#"data: {"choices":[{"delta":{"role":"assistant","content":""}}]}"#).unwrap();
+        let begin =
+            chat.chunk(br#"data: {"choices":[{"delta":{"role":"assistant","content":""}}]}"#).unwrap();
         assert!(!begin.text);
         let usage = br#"data: {"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":4,
             "prompt_tokens_details":{"cached_tokens":2}}}"#;
         let counted = chat.chunk(&usage.to_vec()).unwrap();
-        assert_eq!((counted.prompt_tokens, counted.output_tokens, counted.cached_tokens), (Some(9), Some(4), Some(2)));
+        assert_eq!(
+            (counted.prompt_tokens, counted.output_tokens, counted.cached_tokens),
+            (Some(9), Some(4), Some(2))
+        );
         assert_eq!(chat.chunk(b"data: [DONE]"), None);
         assert_eq!(chat.chunk(b": comment"), None);
         assert!(chat.chunk(br#"data: {"error":{"message":"x"}}"#).unwrap().fault);

@@ -28,8 +28,7 @@ impl RecordFile {
             let fix = "choose a path in an existing, writable folder";
             Error::new("", spell(&error), "a file that can be written", fix).in_file(shown(path))
         };
-        let mut file =
-            OpenOptions::new().read(true).append(true).create(true).open(path).map_err(fault)?;
+        let mut file = OpenOptions::new().read(true).append(true).create(true).open(path).map_err(fault)?;
         let mut text = String::new();
         file.read_to_string(&mut text).map_err(fault)?;
         let whole = text.rfind('\n').map_or(0, |end| end + 1);

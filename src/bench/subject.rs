@@ -60,8 +60,13 @@ impl<'a> BenchSubject<'a> {
             PointLoad::Clients(clients) => (Some(clients), None),
             PointLoad::Rate { per_s, .. } => (None, Some(per_s)),
         };
-        let mut scenario =
-            Scenario { isl: Some(point.isl), osl: Some(point.osl), concurrency, rate, ..self.scenario.clone() };
+        let mut scenario = Scenario {
+            isl: Some(point.isl),
+            osl: Some(point.osl),
+            concurrency,
+            rate,
+            ..self.scenario.clone()
+        };
         if let Some(deployment) = scenario.deployment.as_mut()
             && let Some(plan) = &deployment.plan
         {

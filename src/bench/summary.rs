@@ -247,7 +247,10 @@ mod tests {
         near(found.metrics.cached_share, 0.1);
         near(found.client.late_ms_p99, 1.0);
         assert_eq!((found.repeats.count, found.repeats.stable), (10, true));
-        assert_eq!((found.prompt_tokens, found.output_tokens, found.counted_by_server), (Some(10.0), Some(3.0), true));
+        assert_eq!(
+            (found.prompt_tokens, found.output_tokens, found.counted_by_server),
+            (Some(10.0), Some(3.0), true)
+        );
     }
 
     #[test]

@@ -55,7 +55,14 @@ pub struct Bench {
     #[arg(long, value_name = "URL", help_heading = "Measurement")]
     pub endpoint: String,
     /// Interface of the server
-    #[arg(long, value_enum, value_name = "chat|completions|llama.cpp|ollama", default_value = "chat", hide_possible_values = true, help_heading = "Measurement")]
+    #[arg(
+        long,
+        value_enum,
+        value_name = "chat|completions|llama.cpp|ollama",
+        default_value = "chat",
+        hide_possible_values = true,
+        help_heading = "Measurement"
+    )]
     pub protocol: Protocol,
     /// Name of the model in requests [default: the first that the server lists]
     #[arg(long, value_name = "NAME", help_heading = "Measurement")]
@@ -64,7 +71,13 @@ pub struct Bench {
     #[arg(long, value_name = "FILE", help_heading = "Measurement")]
     pub token_file: Option<PathBuf>,
     /// A prepared list of loads
-    #[arg(long, value_enum, value_name = "smoke|standard|full", conflicts_with = "vary", help_heading = "Measurement")]
+    #[arg(
+        long,
+        value_enum,
+        value_name = "smoke|standard|full",
+        conflicts_with = "vary",
+        help_heading = "Measurement"
+    )]
     pub suite: Option<BenchSuite>,
     /// Vary a key of the load: isl, osl, concurrency or rate, as in `sweep`; once per key
     #[arg(long, value_name = "KEY=VALUES", help_heading = "Measurement")]
@@ -130,7 +143,9 @@ impl Bench {
         for (place, (point, found)) in points.iter().enumerate() {
             show_load((place, points.len()), point)?;
             let requests = settings.counted(point).count();
-            let run = with_progress(requests, |progress| session.measure(&subject, point, found.as_ref(), progress));
+            let run = with_progress(requests, |progress| {
+                session.measure(&subject, point, found.as_ref(), progress)
+            });
             if let Some(file) = &mut file {
                 file.append(&run)?;
             }
@@ -174,7 +189,8 @@ impl Bench {
 /// The loads of a measurement, with their time and cost by their estimates.
 fn plan_table(settings: &BenchSettings, points: &[Estimated]) -> String {
     let mut sums = [Some(0.0), Some(0.0)];
-    let number = |value: Option<f64>, digits: usize| value.map_or("?".to_owned(), |it| format!("{it:.digits$}"));
+    let number =
+        |value: Option<f64>, digits: usize| value.map_or("?".to_owned(), |it| format!("{it:.digits$}"));
     let rows: Vec<Vec<String>> = points
         .iter()
         .map(|(point, found)| {

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::defaults::{AppliedDefaults, UserDefaults};
 #[cfg(feature = "bench")]
 use super::bench;
+use super::defaults::{AppliedDefaults, UserDefaults};
 use super::exit::ExitStatus;
 #[cfg(feature = "mcp")]
 use super::mcp;

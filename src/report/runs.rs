@@ -19,8 +19,21 @@ fn ratio(measured: Option<f64>, predicted: Option<f64>) -> String {
 }
 
 const HEADER: [&str; 15] = [
-    "ISL", "OSL", "load", "TTFT p50", "p95", "p99", "TPOT p50", "p95", "E2E p50", "p95", "tok/s", "TTFT m/p",
-    "TPOT m/p", "tok/s m/p", "note",
+    "ISL",
+    "OSL",
+    "load",
+    "TTFT p50",
+    "p95",
+    "p99",
+    "TPOT p50",
+    "p95",
+    "E2E p50",
+    "p95",
+    "tok/s",
+    "TTFT m/p",
+    "TPOT m/p",
+    "tok/s m/p",
+    "note",
 ];
 
 /// Runs, a line each: times in ms, and measured over predicted. `doubt` says why a run is not learned from.

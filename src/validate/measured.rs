@@ -11,8 +11,8 @@ use super::run_kind::RunKind;
 use crate::spec::degree::Degree;
 use crate::spec::error::Error;
 use crate::spec::limits::{
-    ARRIVAL_VARIATION, CONCURRENCY, DEGREE, DEVICES, DISTINCT_PROMPTS, DRAFT_TOKENS, ISL, Limit, MEASURED, MEMORY_SHARE,
-    MILLISECONDS, OSL, RATE, SECONDS, SENT, SEQUENCES, STEP_TOKENS,
+    ARRIVAL_VARIATION, CONCURRENCY, DEGREE, DEVICES, DISTINCT_PROMPTS, DRAFT_TOKENS, ISL, Limit, MEASURED,
+    MEMORY_SHARE, MILLISECONDS, OSL, RATE, SECONDS, SENT, SEQUENCES, STEP_TOKENS,
 };
 
 /// Degrees of one pool; an empty cell is 1.

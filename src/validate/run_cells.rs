@@ -103,7 +103,8 @@ impl RunCells {
 
     fn pool(&mut self, prefix: &str, pool: &PoolText) {
         let degrees = &pool.degrees;
-        for (name, degree) in [("tp", degrees.tp), ("pp", degrees.pp), ("dp", degrees.dp), ("ep", degrees.ep)] {
+        for (name, degree) in [("tp", degrees.tp), ("pp", degrees.pp), ("dp", degrees.dp), ("ep", degrees.ep)]
+        {
             self.count(&format!("{prefix}{name}"), degree);
         }
         self.count(&format!("{prefix}workers"), Some(degrees.replicas.unwrap_or(1)));

@@ -207,7 +207,10 @@ mod tests {
         let [one, open, oom] = &read[..] else { panic!("{read:?}") };
         assert_eq!((one.isl, one.osl, one.concurrency), (256, 64, Some(8)));
         assert_eq!((one.pools[0].workers, one.pools[0].tp, one.weight_format.as_str()), (Some(2), 4, "fp8"));
-        assert_eq!((one.outcome.ttft_ms, one.outcome.tpot_ms, one.warning.as_str()), (Some(50.0), Some(9.0), ""));
+        assert_eq!(
+            (one.outcome.ttft_ms, one.outcome.tpot_ms, one.warning.as_str()),
+            (Some(50.0), Some(9.0), "")
+        );
         let arrivals = &open.traffic.as_ref().unwrap().arrivals;
         let expected = crate::validate::measured::MeasuredArrivals::Rate { per_s: 4.0, variation: 2.0 };
         assert_eq!((arrivals, oom.warning.as_str()), (&expected, "no request was answered"));
