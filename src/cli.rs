@@ -3,6 +3,8 @@
 #[cfg(feature = "serve")]
 pub mod access;
 pub mod audit;
+#[cfg(feature = "bench")]
+pub mod bench;
 pub mod calibrate;
 pub mod catalog;
 pub mod check;
@@ -51,6 +53,8 @@ pub mod subcommand;
 pub mod sweep;
 pub mod terminal;
 pub mod threads;
+#[cfg(any(feature = "serve", feature = "bench"))]
+mod token;
 pub mod trace;
 pub mod validate;
 pub mod verify;

@@ -23,6 +23,7 @@
 //!
 //! | layer | module | content |
 //! |---|---|---|
+//! | 10 | `bench` | measurements of a server |
 //! | 10 | `cli` | command line and terminal: flags → request, report → text |
 //! | 9 | `request` | every question as a typed function |
 //! | 8 | `store` | catalogue, files, network: names → problems |
@@ -72,6 +73,10 @@
 pub mod admission;
 #[cfg(all(any(feature = "serve", feature = "mcp"), not(feature = "internals")))]
 mod admission;
+#[cfg(all(feature = "bench", feature = "internals"))]
+pub mod bench;
+#[cfg(all(feature = "bench", not(feature = "internals")))]
+mod bench;
 #[cfg(feature = "internals")]
 pub mod calibrate;
 #[cfg(not(feature = "internals"))]

@@ -50,6 +50,7 @@ pub mod residuals;
 pub mod result;
 pub mod robustness;
 pub mod rows;
+pub mod runs;
 pub mod sampled_replicas;
 pub mod scatter;
 pub mod schema;

@@ -41,6 +41,7 @@ pub mod ranges;
 pub mod rig;
 pub mod role;
 pub mod rule;
+pub mod run;
 pub mod runtime;
 pub mod runtime_id;
 pub mod scalar;

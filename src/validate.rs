@@ -10,6 +10,7 @@ pub mod peers;
 mod pool_text;
 mod recipes;
 pub mod replayed;
+pub mod run_cells;
 pub mod run_kind;
 pub mod score;
 mod shared_prefix;

@@ -18,6 +18,7 @@ mod source;
 mod spoil;
 
 mod answers;
+mod bench;
 mod bundles;
 mod calibrate;
 mod capacity;

@@ -1,13 +1,13 @@
 //! Access to a server: the same flags for every one.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
+use super::token::token;
 use crate::http::{ConnectionLimits, ServerAccess, Sites};
 use crate::spec::error::Error;
 use crate::spec::limits::{BODY_TIME, CONNECTIONS, HEADER_TIME, STOP_TIME, number, whole};
-use crate::store::file;
 
 #[derive(Clone, Debug, clap::Args)]
 pub struct AccessArgs {
@@ -74,19 +74,6 @@ pub(super) fn show_listening(address: SocketAddr, hint: &str) {
 /// The fault of an address that is not free.
 pub(super) fn not_bound(error: &std::io::Error) -> Error {
     Error::new("listen", error.to_string(), "an address that is free", "choose another --listen")
-}
-
-fn token(path: &Path) -> Result<String, Error> {
-    let text = file::read_plain(path)?;
-    let token = text.trim();
-    let fix = "write one line of visible ASCII characters into the file, e.g. with `openssl rand -hex 32`";
-    let wrong = |found: &str| Error::new("", found, "a bearer token", fix).in_file(file::shown(path));
-    match token {
-        "" => Err(wrong("an empty file")),
-        token if token.bytes().all(|byte| byte.is_ascii_graphic()) => Ok(token.to_owned()),
-        // A header carries no other character.
-        _ => Err(wrong("a text with spaces, line breaks or other characters")),
-    }
 }
 
 /// A name of a host.

@@ -25,7 +25,7 @@ pub fn shown<T>(work: impl FnOnce(&(dyn Fn(usize, usize) + Sync)) -> T) -> T {
         return work(&|_, _| {});
     }
     let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10));
-    let style = ProgressStyle::with_template("search {wide_bar} {pos}/{len}, {elapsed} elapsed, {eta} left");
+    let style = ProgressStyle::with_template("{wide_bar} {pos}/{len}, {elapsed} elapsed, {eta} left");
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
     let begun = Instant::now();
     let done = work(&|done, total| {

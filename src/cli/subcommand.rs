@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+#[cfg(feature = "bench")]
+use super::bench;
 use super::defaults::{AppliedDefaults, UserDefaults};
 use super::exit::ExitStatus;
 #[cfg(feature = "mcp")]
@@ -142,6 +144,8 @@ subcommands! {
     Validate(validate::Validate): [|it, _| it.request()?] [] [] [];
     /// Refit a runtime's calibration constants to measurements
     Calibrate(calibrate::Calibrate): [|it, _| it.request()?] [] [] [];
+    /// Measure a server: latencies and throughput under stated loads, next to their prediction
+    ["bench"] Bench(bench::Bench): [] [planned.problem.defaults => applied] [] [];
     /// Serve every request over HTTP
     ["serve"] Serve(serve::Serve): [] [] [] [];
     /// Serve OpenAI's interface at the predicted speed, by simulation: for tests without a GPU

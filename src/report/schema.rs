@@ -13,6 +13,7 @@ use crate::spec::model::file::ModelFile;
 use crate::spec::objective::{Objective, Workload};
 use crate::spec::option_table::OptionTable;
 use crate::spec::rig::Rig;
+use crate::spec::run::RunRecord;
 use crate::spec::runtime::Runtime;
 use crate::spec::scenario::Scenario;
 
@@ -33,6 +34,7 @@ pub static SCHEMAS: &[(&str, Make)] = &[
     ("workload", || schema_for!(Workload)),
     ("scenario", || schema_for!(Scenario)),
     ("fleet", || schema_for!(FleetFile)),
+    ("run", || schema_for!(RunRecord)),
 ];
 
 pub fn schema(name: &str) -> Option<Schema> {

@@ -59,6 +59,7 @@ limits! {
     IMAGE_SIDE = "image-size": whole from 1e0 to 65535e0, "pixels a side", "JPEG holds no longer side (ITU-T T.81, B.2.2)";
     SENT = "requests": whole from 1e0 to 1e8, "requests", "a simulation of more takes minutes";
     DRAWS = "draws": whole from 0e0 to 1e3, "runs", "each simulates all requests; a quantile of 1,000 runs is known well enough";
+    REPEATS = "repeats": whole from 1e1 to 1e4, "repeats", "of a measured load: fewer say little about their agreement";
     WARM_UP = "warm-up": whole from 0e0 to 1e8, "requests", "as for the requests of a simulation";
     ARRIVAL_VARIATION = "arrival-variation": number from 0e0 to 1e2, "", "measured traffic has up to 10 (BurstGPT)";
     ISL_VARIATION = "isl-variation": number from 0e0 to 1e2, "", "as for arrivals";

@@ -11,8 +11,8 @@ use super::run_kind::RunKind;
 use crate::spec::degree::Degree;
 use crate::spec::error::Error;
 use crate::spec::limits::{
-    CONCURRENCY, DEGREE, DEVICES, DISTINCT_PROMPTS, DRAFT_TOKENS, ISL, Limit, MEASURED, MEMORY_SHARE,
-    MILLISECONDS, OSL, RATE, SECONDS, SENT, SEQUENCES, STEP_TOKENS,
+    ARRIVAL_VARIATION, CONCURRENCY, DEGREE, DEVICES, DISTINCT_PROMPTS, DRAFT_TOKENS, ISL, Limit, MEASURED,
+    MEMORY_SHARE, MILLISECONDS, OSL, RATE, SECONDS, SENT, SEQUENCES, STEP_TOKENS,
 };
 
 /// Degrees of one pool; an empty cell is 1.
@@ -203,7 +203,7 @@ const READ: &str = "id model model_as_published hardware devices runtime runtime
                     precision kv_format kv_precision mode isl osl concurrency speculative source doubt metric \
                     value workers ttft_ms ttft_p50_ms tpot_ms tpot_p50_ms vram_gb";
 /// The same of runs under a rate.
-const READ_UNDER_A_RATE: &str = "rate arrival num_prompts duration_s stage prefix_len distinct_prompts \
+const READ_UNDER_A_RATE: &str = "rate arrival arrival_variation num_prompts duration_s stage prefix_len distinct_prompts \
                                  max_num_batched_tokens max_num_seqs gpu_memory_utilization ttft_mean_ms ttft_p99_ms \
                                  tpot_mean_ms e2e_mean_ms e2e_ms e2e_p50_ms";
 /// Settings that are read, or that no prediction needs.
@@ -585,11 +585,12 @@ impl Record<'_> {
         let lasted = self.positive("duration_s", &SECONDS)?;
         let in_that_time = lasted.map(|seconds| (seconds * rate_per_s).round().clamp(1.0, SENT.most) as u64);
         let constant = self.text("arrival").to_lowercase().starts_with("constant");
+        let stated = self.number("arrival_variation", &ARRIVAL_VARIATION)?;
         Ok(Some(MeasuredTraffic {
             // Arrivals of many users who do not know of each other, where the table does not say.
             arrivals: MeasuredArrivals::Rate {
                 per_s: rate_per_s,
-                variation: if constant { 0.0 } else { 1.0 },
+                variation: stated.unwrap_or(if constant { 0.0 } else { 1.0 }),
             },
             requests: self.count("num_prompts", &SENT)?.or(in_that_time),
             prefix: prefix.tokens,

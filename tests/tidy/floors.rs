@@ -15,7 +15,7 @@ const FLOORS: [&[&str]; 13] = [
     &["report", "validate", "launch"],
     &["store"],
     &["request"],
-    &["site", "admission"],
+    &["site", "admission", "bench"],
     &["http", "mcp"],
     &["main", "lib", "cli", "prelude"],
 ];

@@ -118,7 +118,7 @@ fn documents_speak_the_fields_language() {
 }
 
 /// The same words, and those of a search that speaks of itself, inside the names of the code.
-const NAMES: [(&str, &str); 22] = [
+const NAMES: [(&str, &str); 21] = [
     ("told", "shown, given"),
     ("tells", "shows"),
     ("asked", "requested"),
@@ -134,7 +134,6 @@ const NAMES: [(&str, &str); 22] = [
     ("paces", "TPOT limits"),
     ("hair", "tolerance, margin"),
     ("looks", "required metrics"),
-    ("bench", "cache"),
     ("receipt", "certificate"),
     ("outruns", "exceeds"),
     ("richest", "largest"),

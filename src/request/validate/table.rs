@@ -1,22 +1,25 @@
-//! Tables of measurements.
+//! Tables of measurements: CSV, or a run a line in JSON.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::spec::error::Error;
 use crate::spec::limits::ROWS;
+use crate::spec::run::RunRecord;
+use crate::spec::text::from_json;
 use crate::spec::visible::visible;
 use crate::validate::measured::{MeasuredRow, Record};
 use crate::validate::peers::PeerPrediction;
+use crate::validate::run_cells::RunCells;
 use crate::validate::summary::DroppedRow;
 
-/// A table of measurements in CSV.
+/// A table of measurements: CSV, or JSON Lines of runs.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MeasuredTable {
     /// Name in errors, such as that of its file.
     pub name: String,
-    /// Header and rows.
+    /// Header and rows; or a run a line, as `bench` writes them (`schema run`).
     pub csv: String,
 }
 
@@ -124,11 +127,28 @@ fn push(rows: &mut Vec<MeasuredRow>, first: usize, run: MeasuredRow) {
     rows.extend(rest);
 }
 
+/// Takes a record with its line.
+type RecordTaker<'a> = &'a mut dyn FnMut(u64, Result<RecordOf, Error>) -> Result<(), Error>;
+
 /// Reads the records of a table one by one, each with its line.
-fn read(
-    text: &str,
-    with: &mut dyn FnMut(u64, Result<RecordOf, Error>) -> Result<(), Error>,
-) -> Result<(), Error> {
+fn read(text: &str, with: RecordTaker<'_>) -> Result<(), Error> {
+    // No header of a table begins so.
+    if text.trim_start().starts_with('{') { read_runs(text, with) } else { read_csv(text, with) }
+}
+
+/// The same of a file with a run a line.
+fn read_runs(text: &str, with: RecordTaker<'_>) -> Result<(), Error> {
+    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    for (count, (number, line)) in lines.enumerate() {
+        ROWS.check_whole("rows", count as u64 + 1)?;
+        let run = from_json::<RunRecord>(line, "a run");
+        let runs = run.and_then(|run| RunCells::of(&run).record().runs());
+        with(number as u64 + 1, runs.map(RecordOf::Runs))?;
+    }
+    Ok(())
+}
+
+fn read_csv(text: &str, with: RecordTaker<'_>) -> Result<(), Error> {
     let broken = |fault: csv::Error| {
         Error::new("", fault.to_string(), "comma-separated rows under a header", "correct that line")
     };
@@ -160,6 +180,42 @@ mod tests {
         assert_eq!(rows("model,hardware,runtime\n").unwrap_err().found, "no row");
         assert!(rows("model,hardware,runtime\na,b\n").unwrap_err().found.contains("fields"));
         assert_eq!(rows("model,hardware\na,b\n").unwrap_err().key, "runtime");
+    }
+
+    #[test]
+    fn runs_are_rows_of_a_table() {
+        let mut run = RunRecord {
+            run_id: "r".to_owned(),
+            model_id: "m".to_owned(),
+            runtime_id: "vllm".to_owned(),
+            hardware_id: Some("h100-sxm".to_owned()),
+            plan: Some("2 x tp4 @8, weights fp8, kv fp8".to_owned()),
+            quant: Some("fp8".to_owned()),
+            context_tokens: 256,
+            output_tokens: 64,
+            concurrency: Some(8),
+            ..RunRecord::default()
+        };
+        (run.metrics.ttft_ms_p50, run.metrics.tpot_ms_p50) = (Some(50.0), Some(9.0));
+        let lines = |runs: &[&RunRecord]| -> String {
+            runs.iter().map(|run| serde_json::to_string(run).unwrap() + "\n").collect()
+        };
+        let mut rate = RunRecord { concurrency: None, rate_per_s: Some(4.0), ..run.clone() };
+        rate.arrival_variation = Some(2.0);
+        let failed = RunRecord { outcome: crate::spec::run::RunOutcome::Oom, ..run.clone() };
+        let read = rows(&lines(&[&run, &rate, &failed])).unwrap();
+        let [one, open, oom] = &read[..] else { panic!("{read:?}") };
+        assert_eq!((one.isl, one.osl, one.concurrency), (256, 64, Some(8)));
+        assert_eq!((one.pools[0].workers, one.pools[0].tp, one.weight_format.as_str()), (Some(2), 4, "fp8"));
+        assert_eq!(
+            (one.outcome.ttft_ms, one.outcome.tpot_ms, one.warning.as_str()),
+            (Some(50.0), Some(9.0), "")
+        );
+        let arrivals = &open.traffic.as_ref().unwrap().arrivals;
+        let expected = crate::validate::measured::MeasuredArrivals::Rate { per_s: 4.0, variation: 2.0 };
+        assert_eq!((arrivals, oom.warning.as_str()), (&expected, "no request was answered"));
+        let fault = rows(&(lines(&[&run]) + "{\"run_id\": 5}\n")).unwrap_err();
+        assert_eq!(fault.key, "row 2: run_id");
     }
 
     #[test]

@@ -1,0 +1,136 @@
+//! The deployment that a server runs, as far as it is known, and its prediction at each load.
+
+use super::points::{LoadPoint, PointLoad};
+use super::probe::ServerFacts;
+use crate::report::result::{EstimateResult, Quantiles};
+use crate::request::UNCONTROLLED;
+use crate::request::estimate::{EstimateRequest, estimate};
+use crate::spec::degree::Degree;
+use crate::spec::error::Error;
+use crate::spec::notation::PlanText;
+use crate::spec::objective::Metric;
+use crate::spec::run::{RunDegrees, RunPrediction, RunRecord};
+use crate::spec::scenario::Scenario;
+use crate::store::catalog::Catalog;
+use crate::store::resolved_scenario::ResolvedScenario;
+
+/// The deployment that a server runs.
+pub struct BenchSubject<'a> {
+    catalog: &'a Catalog,
+    scenario: Scenario,
+    /// Its device, where the hardware is stated.
+    device: Option<String>,
+}
+
+/// The program with its version.
+pub(super) fn program() -> String {
+    format!("{} {}", env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"))
+}
+
+impl<'a> BenchSubject<'a> {
+    /// A deployment as the scenario states it; without hardware there is no prediction.
+    ///
+    /// # Errors
+    /// The scenario is faulty.
+    pub fn of(catalog: &'a Catalog, scenario: Scenario) -> Result<BenchSubject<'a>, Error> {
+        let resolved =
+            scenario.hardware.as_ref().map(|_| ResolvedScenario::resolve(catalog, &scenario)).transpose()?;
+        Ok(BenchSubject { catalog, scenario, device: resolved.map(|found| found.cluster.device.id) })
+    }
+
+    /// Tokens of a prompt and of an answer, and the load, as the scenario states them.
+    pub fn point(&self, variation: f64) -> LoadPoint {
+        let Scenario { isl, osl, concurrency, rate, .. } = &self.scenario;
+        let load = match rate {
+            Some(per_s) => PointLoad::Rate { per_s: *per_s, variation },
+            None => PointLoad::Clients(concurrency.unwrap_or(1)),
+        };
+        LoadPoint { isl: isl.unwrap_or(256), osl: osl.unwrap_or(128), load }
+    }
+
+    /// The estimate of the deployment at a load; `None` where the hardware is not stated.
+    ///
+    /// # Errors
+    /// The deployment has no estimate at this load.
+    pub fn estimate(&self, point: &LoadPoint) -> Result<Option<EstimateResult>, Error> {
+        if self.device.is_none() {
+            return Ok(None);
+        }
+        let (concurrency, rate) = match point.load {
+            PointLoad::Clients(clients) => (Some(clients), None),
+            PointLoad::Rate { per_s, .. } => (None, Some(per_s)),
+        };
+        let mut scenario = Scenario {
+            isl: Some(point.isl),
+            osl: Some(point.osl),
+            concurrency,
+            rate,
+            ..self.scenario.clone()
+        };
+        if let Some(deployment) = scenario.deployment.as_mut()
+            && let Some(plan) = &deployment.plan
+        {
+            deployment.plan = Some(without_load(plan.parse()?).to_string());
+        }
+        estimate(self.catalog, &EstimateRequest::of(scenario), &UNCONTROLLED).map(Some)
+    }
+
+    /// The record of a run of the deployment, without figures.
+    pub(super) fn record(
+        &self,
+        facts: &ServerFacts,
+        model: &str,
+        found: Option<&EstimateResult>,
+    ) -> RunRecord {
+        let stated = |text: &Option<String>| text.clone();
+        let runtime = found.map(|found| found.question.runtime.clone()).or(stated(&self.scenario.runtime));
+        let plan = found.map(|found| found.candidate.notation.clone());
+        RunRecord {
+            model_id: found.map_or_else(|| model.to_owned(), |found| found.question.model.clone()),
+            runtime_id: runtime.or(facts.runtime.map(str::to_owned)).unwrap_or_else(|| "unknown".to_owned()),
+            runtime_version: stated(&self.scenario.runtime_version).or(facts.version.clone()),
+            hardware_id: self.device.clone().or(stated(&self.scenario.hardware)),
+            devices: found.map(|found| found.candidate.devices),
+            quant: found.map(|found| found.candidate.weight_format.clone()),
+            kv_format: found.map(|found| found.candidate.kv_format.clone()),
+            parallelism: plan.as_deref().and_then(|plan| degrees(&plan.parse().ok()?)).unwrap_or_default(),
+            plan,
+            prediction: found.and_then(prediction),
+            ..RunRecord::default()
+        }
+    }
+}
+
+fn without_load(mut plan: PlanText) -> PlanText {
+    plan.pools.iter_mut().for_each(|pool| pool.concurrency = None);
+    plan
+}
+
+/// The degrees of a plan with equal replicas.
+fn degrees(plan: &PlanText) -> Option<RunDegrees> {
+    let [pool] = &plan.pools[..] else { return None };
+    let of = |degree| pool.degrees.get(degree);
+    Some(RunDegrees {
+        tensor_parallel: of(Degree::Tp),
+        pipeline_parallel: of(Degree::Pp),
+        data_parallel: of(Degree::Dp),
+        expert_parallel: of(Degree::Ep),
+        replicas: pool.degrees.replicas,
+    })
+}
+
+fn prediction(found: &EstimateResult) -> Option<RunPrediction> {
+    let metrics = found.candidate.metrics.as_ref()?;
+    let of = |metric| metrics.get(metric, None);
+    let ends = |of: Option<Quantiles>| of.map(|interval| [interval.p10, interval.p90]);
+    let intervals = found.candidate.intervals.as_ref();
+    Some(RunPrediction {
+        version: program(),
+        ttft_ms: of(Metric::Ttft),
+        ttft_ms_interval: ends(intervals.map(|intervals| intervals.ttft_ms)),
+        tpot_ms: of(Metric::Tpot),
+        tpot_ms_interval: ends(intervals.map(|intervals| intervals.tpot_ms)),
+        latency_ms: of(Metric::E2e),
+        decode_toks_sec: of(Metric::OutputTokS),
+    })
+}

@@ -1,0 +1,246 @@
+//! `bench`: measures a server under stated loads.
+
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::time::Duration;
+
+use super::defaults::AppliedDefaults;
+use super::estimate::PlannedArgs;
+use super::output::OutputArgs;
+use super::progress::{is_quiet, shown};
+use super::token::token;
+use super::{CliError, ExitStatus};
+use crate::bench::points::{BenchSuite, LoadPoint};
+use crate::bench::protocol::Protocol;
+use crate::bench::records::{RecordFile, line};
+use crate::bench::{BenchSession, BenchSettings, BenchSubject, Endpoint, LEAST_REPEATS, fresh_seed, is_done};
+use crate::report::result::EstimateResult;
+use crate::report::runs::runs_table;
+use crate::report::table::table;
+use crate::spec::error::Error;
+use crate::spec::limits::{ARRIVAL_VARIATION, CLIENT_TIMEOUT, REPEATS, SEED, SENT, WARM_UP, number, whole};
+use crate::spec::run::{RunOutcome, RunRecord};
+use crate::spec::scenario::Scenario;
+use crate::spec::vary::VariedKey;
+use crate::store::catalog::Catalog;
+
+const AFTER: &str = "\
+Requests go to the server of --endpoint, and the time of each chunk of their answers is kept: TTFT, TPOT, times between \
+chunks, E2E, throughput, errors. Under --rate, requests are sent at their times whether or not earlier ones are answered, \
+and latencies count from these times. Prompts are sentences of a public-domain text; each begins with bytes of its own, so \
+that no cache has it. With --hardware, the estimate of the deployment is made before the runs, and the table has measured \
+over predicted (m/p). Runs whose ten repeats vary by more than 5 % are marked: `validate` and `calibrate` leave them out.
+
+A load is --isl, --osl and --concurrency or --rate, a --suite, or every combination of --vary. Each run is a line of JSON \
+in the file of --out (`mantile-opt schema run`), with no prompt and no name of a host.
+
+Examples:
+  mantile-opt bench --endpoint http://127.0.0.1:8000 --suite smoke
+  mantile-opt bench --endpoint http://127.0.0.1:8000 --model Qwen3-8B --hardware 1xl40s --tp 1 --suite standard --out runs.jsonl
+  mantile-opt bench --endpoint http://127.0.0.1:8000 --isl 2048 --osl 128 --vary concurrency=1..64*2 --out runs.jsonl --resume
+  mantile-opt bench --endpoint http://127.0.0.1:8000 --vary rate=1,2,4 --arrival-variation 0 --requests 200
+  mantile-opt bench --endpoint http://127.0.0.1:8080 --protocol llama.cpp --suite smoke --json
+  mantile-opt bench --endpoint http://127.0.0.1:8000 --hardware 1xl40s --model Qwen3-8B --suite full --dry-run
+  mantile-opt validate runs.jsonl";
+
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_long_help = AFTER)]
+pub struct Bench {
+    #[command(flatten)]
+    pub planned: PlannedArgs,
+    /// Address of the server
+    #[arg(long, value_name = "URL", help_heading = "Measurement")]
+    pub endpoint: String,
+    /// Interface of the server
+    #[arg(
+        long,
+        value_enum,
+        value_name = "chat|completions|llama.cpp|ollama",
+        default_value = "chat",
+        hide_possible_values = true,
+        help_heading = "Measurement"
+    )]
+    pub protocol: Protocol,
+    /// Name of the model in requests [default: the first that the server lists]
+    #[arg(long, value_name = "NAME", help_heading = "Measurement")]
+    pub served_model: Option<String>,
+    /// A file with the bearer token that requests carry
+    #[arg(long, value_name = "FILE", help_heading = "Measurement")]
+    pub token_file: Option<PathBuf>,
+    /// A prepared list of loads
+    #[arg(
+        long,
+        value_enum,
+        value_name = "smoke|standard|full",
+        conflicts_with = "vary",
+        help_heading = "Measurement"
+    )]
+    pub suite: Option<BenchSuite>,
+    /// Vary a key of the load: isl, osl, concurrency or rate, as in `sweep`; once per key
+    #[arg(long, value_name = "KEY=VALUES", help_heading = "Measurement")]
+    pub vary: Vec<String>,
+    /// Coefficient of variation of the gaps between arrivals under a rate: 0 for even gaps, 1 for Poisson arrivals, above for bursts
+    #[arg(long, value_name = "X", default_value = "1", value_parser = number(&ARRIVAL_VARIATION), allow_negative_numbers = true, help_heading = "Measurement")]
+    pub arrival_variation: f64,
+    /// Parts of a run whose agreement is measured
+    #[arg(long, value_name = "N", default_value_t = LEAST_REPEATS, value_parser = whole(&REPEATS), allow_negative_numbers = true, help_heading = "Measurement")]
+    pub repeats: u64,
+    /// Requests of a load that count [default: one of each client for each repeat; 10 for each repeat under a rate]
+    #[arg(long, value_name = "N", value_parser = whole(&SENT), allow_negative_numbers = true, help_heading = "Measurement")]
+    pub requests: Option<u64>,
+    /// Requests before these [default: one for each client; 5 % under a rate]
+    #[arg(long, value_name = "N", value_parser = whole(&WARM_UP), allow_negative_numbers = true, help_heading = "Measurement")]
+    pub warm_up: Option<u64>,
+    /// Longest time of a request; a longer one counts as timed out
+    #[arg(long, value_name = "S", default_value = "600", value_parser = number(&CLIENT_TIMEOUT), allow_negative_numbers = true, help_heading = "Measurement")]
+    pub client_timeout: f64,
+    /// Send no keys beyond those of the interface: answers may end early
+    #[arg(long, help_heading = "Measurement")]
+    pub plain: bool,
+    /// Seed of prompts and arrivals [default: another one for each command, so that no cache has the prompts]
+    #[arg(long, value_name = "N", value_parser = whole(&SEED), allow_negative_numbers = true, help_heading = "Measurement")]
+    pub seed: Option<u64>,
+    /// Print the loads with their predicted time and cost; send nothing
+    #[arg(long, help_heading = "Output")]
+    pub dry_run: bool,
+    /// Append each run to a file, a line of JSON each, when it ends
+    #[arg(long, value_name = "FILE.jsonl", help_heading = "Output")]
+    pub out: Option<PathBuf>,
+    /// Leave out loads that the file of --out has
+    #[arg(long, requires = "out", help_heading = "Output")]
+    pub resume: bool,
+    /// Print the runs as lines of JSON in place of a table
+    #[arg(long, help_heading = "Output")]
+    pub json: bool,
+    #[arg(skip)]
+    pub applied: AppliedDefaults,
+}
+
+/// A load with its estimate.
+type Estimated = (LoadPoint, Option<EstimateResult>);
+
+impl Bench {
+    pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
+        let settings = self.settings()?;
+        let scenario = self.planned.scenario()?;
+        self.planned.problem.save(catalog, &scenario)?;
+        if self.dry_run {
+            let points = self.estimated(&BenchSubject::of(catalog, scenario)?)?;
+            return OutputArgs::default().write(&plan_table(&settings, &points));
+        }
+        let mut file = self.out.as_deref().map(RecordFile::open).transpose()?;
+        let session = BenchSession::begin(settings.clone())?;
+        let named = scenario.model.clone().or_else(|| Some(session.model().to_owned()));
+        let subject = BenchSubject::of(catalog, Scenario { model: named, ..scenario })?;
+        let mut points = self.estimated(&subject)?;
+        if let Some(file) = file.as_ref().filter(|_| self.resume) {
+            points.retain(|(point, _)| !is_done(&file.earlier, point, self.protocol));
+        }
+        let mut runs = vec![];
+        for (place, (point, found)) in points.iter().enumerate() {
+            show_load((place, points.len()), point)?;
+            let requests = settings.counted(point).count();
+            let run = with_progress(requests, |progress| {
+                session.measure(&subject, point, found.as_ref(), progress)
+            });
+            if let Some(file) = &mut file {
+                file.append(&run)?;
+            }
+            runs.push(run);
+        }
+        self.print(&runs)
+    }
+
+    fn print(&self, runs: &[RunRecord]) -> Result<ExitStatus, CliError> {
+        let text = if self.json { runs.iter().map(line).collect() } else { runs_table(runs) };
+        OutputArgs::default().write(&text)?;
+        Ok(ExitStatus::of(runs.iter().all(|run| run.outcome == RunOutcome::Measured)))
+    }
+
+    fn settings(&self) -> Result<BenchSettings, Error> {
+        let token = self.token_file.as_deref().map(token).transpose()?;
+        Ok(BenchSettings {
+            endpoint: Endpoint::parse(&self.endpoint, token)?,
+            protocol: self.protocol,
+            model: self.served_model.clone(),
+            fixed_length: !self.plain,
+            repeats: self.repeats,
+            requests: self.requests,
+            warm_up: self.warm_up,
+            timeout_s: self.client_timeout,
+            seed: self.seed.unwrap_or_else(fresh_seed),
+        })
+    }
+
+    /// The loads, each with its estimate.
+    fn estimated(&self, subject: &BenchSubject<'_>) -> Result<Vec<Estimated>, Error> {
+        let keys = self.vary.iter().map(|text| VariedKey::parse(text)).collect::<Result<Vec<_>, Error>>()?;
+        let points = match self.suite {
+            Some(suite) => suite.points(),
+            None => subject.point(self.arrival_variation).varied(self.arrival_variation, &keys)?,
+        };
+        points.into_iter().map(|point| Ok((point, subject.estimate(&point)?))).collect()
+    }
+}
+
+/// The loads of a measurement, with their time and cost by their estimates.
+fn plan_table(settings: &BenchSettings, points: &[Estimated]) -> String {
+    let mut sums = [Some(0.0), Some(0.0)];
+    let number =
+        |value: Option<f64>, digits: usize| value.map_or("?".to_owned(), |it| format!("{it:.digits$}"));
+    let rows: Vec<Vec<String>> = points
+        .iter()
+        .map(|(point, found)| {
+            let seconds = settings.seconds(point, found.as_ref());
+            let per_hour = found.as_ref().and_then(|found| found.candidate.metrics.as_ref()?.usd_per_hour);
+            let usd = seconds.zip(per_hour).map(|(seconds, usd)| seconds / 3600.0 * usd);
+            for (sum, part) in sums.iter_mut().zip([seconds, usd]) {
+                *sum = sum.zip(part).map(|(sum, part)| sum + part);
+            }
+            let requests = settings.counted(point);
+            let cells = [point.isl, point.osl].map(|tokens| tokens.to_string());
+            let load = [point.load_text(), requests.end.to_string(), number(seconds, 1), number(usd, 3)];
+            cells.into_iter().chain(load).collect()
+        })
+        .collect();
+    let [seconds, usd] = sums;
+    let header = ["ISL", "OSL", "load", "requests", "s", "USD"];
+    let (count, lines) = (points.len(), table(&header, rows));
+    format!("{lines}\n{count} loads: {} s, {} USD\n", number(seconds, 0), number(usd, 2))
+}
+
+/// Shows on a terminal which load is measured.
+fn show_load((place, all): (usize, usize), point: &LoadPoint) -> Result<(), CliError> {
+    if !is_quiet() && std::io::stderr().is_terminal() {
+        let (isl, osl, load) = (point.isl, point.osl, point.load_text());
+        writeln!(anstream::stderr(), "load {} of {all}: ISL {isl}, OSL {osl}, {load}", place + 1)?;
+    }
+    Ok(())
+}
+
+/// Time between two updates of the progress.
+const UPDATE: Duration = Duration::from_millis(100);
+
+/// Runs `work`, which reports the end of each of `requests` requests, with progress on a terminal.
+fn with_progress<T>(requests: usize, work: impl FnOnce(Arc<dyn Fn() + Send + Sync>) -> T) -> T {
+    shown(|progress| {
+        let (ended, over) = (Arc::new(AtomicUsize::new(0)), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !over.load(Relaxed) {
+                    progress(ended.load(Relaxed), requests);
+                    std::thread::sleep(UPDATE);
+                }
+            });
+            let count = ended.clone();
+            let found = work(Arc::new(move || {
+                count.fetch_add(1, Relaxed);
+            }));
+            over.store(true, Relaxed);
+            found
+        })
+    })
+}

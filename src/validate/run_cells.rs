@@ -1,0 +1,139 @@
+//! A run as a row of a table of measurements: the cells that its record fills.
+
+use std::collections::BTreeMap;
+
+use super::measured::Record;
+use crate::spec::notation::{PlanText, PoolText};
+use crate::spec::percentile::Percentile;
+use crate::spec::role::Role;
+use crate::spec::run::{RunDegrees, RunLatency, RunOrigin, RunRecord, RunStatistic};
+
+/// Columns of latencies, by their beginning.
+const LATENCIES: [(RunLatency, &str); 4] = [
+    (RunLatency::Ttft, "ttft"),
+    (RunLatency::Tpot, "tpot"),
+    (RunLatency::Itl, "itl"),
+    (RunLatency::E2e, "e2e"),
+];
+/// Statistics of latencies that a table has, by their place in the names of columns.
+const STATISTICS: [(RunStatistic, &str); 5] = [
+    (RunStatistic::Mean, "mean"),
+    (RunStatistic::At(Percentile::P50), "p50"),
+    (RunStatistic::At(Percentile::P90), "p90"),
+    (RunStatistic::At(Percentile::P95), "p95"),
+    (RunStatistic::At(Percentile::P99), "p99"),
+];
+
+/// The cells of a run by column.
+pub struct RunCells(BTreeMap<String, String>);
+
+impl RunCells {
+    /// The cells that the record fills; a run that is in doubt has the reason in `doubt`.
+    pub fn of(run: &RunRecord) -> RunCells {
+        let mut cells = RunCells(BTreeMap::new());
+        let given = |text: &Option<String>| text.clone().unwrap_or_default();
+        for (column, text) in [
+            ("id", run.run_id.clone()),
+            ("date", run.timestamp_utc.clone()),
+            ("model", run.model_id.clone()),
+            ("runtime", run.runtime_id.clone()),
+            ("runtime_version", given(&run.runtime_version)),
+            ("hardware", given(&run.hardware_id)),
+            ("weight_format", given(&run.quant)),
+            ("kv_format", given(&run.kv_format)),
+            ("source", given(&run.source)),
+            ("doubt", run.doubt().or_else(|| simulated(run)).unwrap_or_default()),
+        ] {
+            cells.put(column, text);
+        }
+        cells.count("devices", run.devices);
+        cells.count("isl", Some(run.context_tokens));
+        cells.count("osl", Some(run.output_tokens));
+        cells.count("concurrency", run.concurrency);
+        cells.load(run);
+        cells.plan(run);
+        cells.figures(run);
+        cells
+    }
+
+    /// The row of these cells.
+    pub fn record(&self) -> Record<'_> {
+        Record(self.0.iter().map(|(column, text)| (column.as_str(), text.as_str())).collect())
+    }
+
+    fn put(&mut self, column: &str, text: String) {
+        self.0.insert(column.to_owned(), text);
+    }
+
+    fn count(&mut self, column: &str, count: Option<u64>) {
+        if let Some(count) = count {
+            self.put(column, count.to_string());
+        }
+    }
+
+    fn load(&mut self, run: &RunRecord) {
+        let Some(rate) = run.rate_per_s else { return };
+        self.put("rate", rate.to_string());
+        if let Some(variation) = run.arrival_variation {
+            self.put("arrival_variation", variation.to_string());
+        }
+        self.count("num_prompts", run.requests.as_ref().map(|requests| requests.sent));
+    }
+
+    /// The degrees of its pools: by its plan, else as stated.
+    fn plan(&mut self, run: &RunRecord) {
+        let plan = run.plan.as_deref().and_then(|plan| plan.parse::<PlanText>().ok());
+        let pools = plan.map(|plan| plan.pools).unwrap_or_default();
+        let of = |role| pools.iter().find(|pool| pool.role == role);
+        match (of(Role::Prefill), of(Role::Decode)) {
+            (Some(prefill), Some(decode)) => {
+                self.put("mode", "disagg".to_owned());
+                self.pool("prefill_", prefill);
+                self.pool("decode_", decode);
+            }
+            _ => {
+                self.put("mode", "agg".to_owned());
+                match of(Role::Aggregated) {
+                    Some(pool) => self.pool("", pool),
+                    None => self.degrees(&run.parallelism),
+                }
+            }
+        }
+    }
+
+    fn pool(&mut self, prefix: &str, pool: &PoolText) {
+        let degrees = &pool.degrees;
+        for (name, degree) in [("tp", degrees.tp), ("pp", degrees.pp), ("dp", degrees.dp), ("ep", degrees.ep)]
+        {
+            self.count(&format!("{prefix}{name}"), degree);
+        }
+        self.count(&format!("{prefix}workers"), Some(degrees.replicas.unwrap_or(1)));
+    }
+
+    fn degrees(&mut self, degrees: &RunDegrees) {
+        self.count("tp", degrees.tensor_parallel);
+        self.count("pp", degrees.pipeline_parallel);
+        self.count("dp", degrees.data_parallel);
+        self.count("ep", degrees.expert_parallel);
+        self.count("workers", degrees.replicas);
+    }
+
+    fn figures(&mut self, run: &RunRecord) {
+        for (latency, name) in LATENCIES {
+            for (statistic, part) in STATISTICS {
+                if let Some(value) = run.metrics.latency(latency, statistic) {
+                    self.put(&format!("{name}_{part}_ms"), value.to_string());
+                }
+            }
+        }
+        // The rate of prompts under a load is not that of prompts alone.
+        if let Some(rate) = run.metrics.decode_toks_sec {
+            self.put("output_tok_s", rate.to_string());
+        }
+    }
+}
+
+/// A simulated run is no measurement.
+fn simulated(run: &RunRecord) -> Option<String> {
+    (run.origin == RunOrigin::Simulated).then(|| "it is simulated".to_owned())
+}

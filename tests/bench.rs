@@ -1,0 +1,344 @@
+//! Measurements of servers whose truth is known: one that follows a script and keeps the times at which it sends, and one
+//! that is simulated.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use mantile::bench::points::{LoadPoint, PointLoad};
+use mantile::bench::protocol::Protocol;
+use mantile::bench::{BenchSession, BenchSettings, BenchSubject, Endpoint};
+use mantile::http::mock::{MockDeployment, serve_mock};
+use mantile::request::UNCONTROLLED;
+use mantile::request::simulate::SimulateRequest;
+use mantile::request::validate::table::{MeasuredTable, usable_rows};
+use mantile::spec::deployment::Deployment;
+use mantile::spec::run::{RunOutcome, RunRecord};
+use mantile::spec::scenario::Scenario;
+use mantile::validate::score::quantile;
+use serde_json::{Value, json};
+
+use crate::doors::catalog;
+use crate::http::{Running, access};
+
+/// The answer to a request, by its number in the order of arrival.
+struct ScriptedAnswer {
+    status: u16,
+    /// Waits before each token.
+    waits: Vec<Duration>,
+    /// Whether one answer is made after another.
+    alone: bool,
+}
+
+type Script = fn(u64) -> ScriptedAnswer;
+
+/// Times of an answer: of the arrival of its request, and of each token.
+#[derive(Clone)]
+struct SentAnswer {
+    arrived: Instant,
+    tokens: Vec<Instant>,
+}
+
+impl SentAnswer {
+    fn ttft_ms(&self) -> f64 {
+        (self.tokens[0] - self.arrived).as_secs_f64() * 1e3
+    }
+
+    fn e2e_ms(&self) -> f64 {
+        (*self.tokens.last().unwrap() - self.arrived).as_secs_f64() * 1e3
+    }
+
+    fn tpot_ms(&self) -> f64 {
+        (self.e2e_ms() - self.ttft_ms()) / (self.tokens.len() - 1) as f64
+    }
+}
+
+/// A server that follows a script, a thread for each connection. It ends with the test.
+#[derive(Clone)]
+struct ScriptedServer {
+    script: Script,
+    arrived: Arc<AtomicU64>,
+    sent: Arc<Mutex<Vec<SentAnswer>>>,
+    bodies: Arc<Mutex<Vec<Value>>>,
+    turn: Arc<Mutex<()>>,
+}
+
+impl ScriptedServer {
+    fn start(script: Script) -> (ScriptedServer, SocketAddr) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = ScriptedServer {
+            script,
+            arrived: Arc::default(),
+            sent: Arc::default(),
+            bodies: Arc::default(),
+            turn: Arc::default(),
+        };
+        let serving = server.clone();
+        std::thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let server = serving.clone();
+                std::thread::spawn(move || {
+                    // The client leaves in mid-stream at the end of a run.
+                    let _ = server.serve(stream);
+                });
+            }
+        });
+        (server, address)
+    }
+
+    fn serve(&self, stream: TcpStream) -> std::io::Result<()> {
+        stream.set_nodelay(true)?;
+        let (mut reader, mut stream) = (BufReader::new(stream.try_clone()?), stream);
+        loop {
+            let (mut head, mut length) = (String::new(), 0);
+            while reader.read_line(&mut head)? > 2 {
+                let line = head.lines().last().unwrap_or_default().to_ascii_lowercase();
+                if let Some(bytes) = line.strip_prefix("content-length:") {
+                    length = bytes.trim().parse().unwrap();
+                }
+            }
+            if head.is_empty() {
+                return Ok(());
+            }
+            let mut body = vec![0; length];
+            reader.read_exact(&mut body)?;
+            match head.starts_with("GET /v1/models ") {
+                true => whole(&mut stream, 200, r#"{"data": [{"id": "scripted", "owned_by": "test"}]}"#)?,
+                false if head.starts_with("GET ") => whole(&mut stream, 404, "{}")?,
+                false => self.answer(&mut stream, serde_json::from_slice(&body).unwrap())?,
+            }
+        }
+    }
+
+    fn answer(&self, stream: &mut TcpStream, body: Value) -> std::io::Result<()> {
+        let arrived = Instant::now();
+        let is_probe = body["max_tokens"] == 1;
+        let prompt = body["messages"][0]["content"].as_str().unwrap().len() / 4;
+        self.bodies.lock().unwrap().push(body);
+        let script = if is_probe {
+            ScriptedAnswer { status: 200, waits: vec![Duration::ZERO], alone: false }
+        } else {
+            (self.script)(self.arrived.fetch_add(1, SeqCst))
+        };
+        if script.status != 200 {
+            return whole(stream, script.status, "{}");
+        }
+        let turn = script.alone.then(|| self.turn.lock().unwrap());
+        stream.write_all(
+            b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n",
+        )?;
+        let (begun, mut due) = (if script.alone { Instant::now() } else { arrived }, Duration::ZERO);
+        let mut tokens = vec![];
+        for wait in &script.waits {
+            due += *wait;
+            std::thread::sleep((begun + due).saturating_duration_since(Instant::now()));
+            tokens.push(Instant::now());
+            event(stream, &json!({"choices": [{"index": 0, "delta": {"content": " tok"}}], "usage": null}))?;
+        }
+        drop(turn);
+        if !is_probe {
+            self.sent.lock().unwrap().push(SentAnswer { arrived, tokens });
+        }
+        let usage = json!({
+            "prompt_tokens": prompt, "completion_tokens": script.waits.len(),
+            "prompt_tokens_details": {"cached_tokens": 0},
+        });
+        event(stream, &json!({"choices": [], "usage": usage}))?;
+        let done = "data: [DONE]\n\n";
+        stream.write_all(format!("{:x}\r\n{done}\r\n0\r\n\r\n", done.len()).as_bytes())
+    }
+
+    /// A percentile of its answers.
+    fn at(&self, of: fn(&SentAnswer) -> f64, part: f64) -> f64 {
+        let sent = self.sent.lock().unwrap();
+        quantile(&mut sent.iter().map(of).collect::<Vec<_>>(), part)
+    }
+}
+
+fn whole(stream: &mut TcpStream, status: u16, text: &str) -> std::io::Result<()> {
+    let head =
+        format!("HTTP/1.1 {status} X\r\ncontent-type: application/json\r\ncontent-length: {}", text.len());
+    stream.write_all(format!("{head}\r\n\r\n{text}").as_bytes())
+}
+
+fn event(stream: &mut TcpStream, chunk: &Value) -> std::io::Result<()> {
+    let text = format!("data: {chunk}\n\n");
+    stream.write_all(format!("{:x}\r\n{text}\r\n", text.len()).as_bytes())
+}
+
+fn settings(address: SocketAddr) -> BenchSettings {
+    BenchSettings {
+        endpoint: Endpoint::parse(&format!("http://{address}/v1"), None).unwrap(),
+        protocol: Protocol::Chat,
+        model: None,
+        fixed_length: true,
+        repeats: 10,
+        requests: None,
+        warm_up: None,
+        timeout_s: 60.0,
+        seed: 7,
+    }
+}
+
+fn measured(settings: BenchSettings, point: &LoadPoint) -> RunRecord {
+    let session = BenchSession::begin(settings).unwrap();
+    let subject = BenchSubject::of(catalog(), Scenario::default()).unwrap();
+    session.measure(&subject, point, None, Arc::new(|| {}))
+}
+
+/// Times to first token that differ from request to request, and nine tokens 20 ms after each other.
+fn steady(number: u64) -> ScriptedAnswer {
+    let first = Duration::from_millis(40 + number * 7 % 60);
+    let waits = [first].into_iter().chain([Duration::from_millis(20); 9]).collect();
+    ScriptedAnswer { status: 200, waits, alone: false }
+}
+
+fn near(name: &str, found: Option<f64>, expected: f64, tolerance_ms: f64) {
+    let (found, tolerance) = (found.unwrap(), tolerance_ms.max(expected * 0.01));
+    assert!((found - expected).abs() <= tolerance, "{name}: {found} ms, not {expected} ms");
+}
+
+fn streams_are_undistorted(clients: u64) {
+    let (server, address) = ScriptedServer::start(steady);
+    let run =
+        measured(settings(address), &LoadPoint { isl: 100, osl: 10, load: PointLoad::Clients(clients) });
+    let metrics = &run.metrics;
+    eprintln!("{clients} clients: {:?}, {:?}", run.client, run.repeats);
+    for (name, of, found) in [
+        (
+            "ttft",
+            SentAnswer::ttft_ms as fn(&SentAnswer) -> f64,
+            [metrics.ttft_ms_p50, metrics.ttft_ms_p95, metrics.ttft_ms_p99],
+        ),
+        ("tpot", SentAnswer::tpot_ms, [metrics.tpot_ms_p50, metrics.tpot_ms_p95, metrics.tpot_ms_p99]),
+        ("e2e", SentAnswer::e2e_ms, [metrics.latency_ms_p50, metrics.latency_ms_p95, metrics.latency_ms_p99]),
+    ] {
+        for (found, (part, tolerance)) in found.into_iter().zip([(0.5, 1.0), (0.95, 1.0), (0.99, 3.0)]) {
+            eprintln!("{name} {part}: {found:?} of {}", server.at(of, part));
+            near(&format!("{name} {part}"), found, server.at(of, part), tolerance);
+        }
+    }
+    let requests = run.requests.unwrap();
+    assert_eq!((requests.sent, requests.answered), (10 * clients, 10 * clients));
+    assert_eq!((run.context_tokens, run.output_tokens, metrics.cached_share), (100, 10, Some(0.0)));
+    assert!(metrics.mean_concurrency.unwrap() > clients as f64 * 0.95, "{metrics:?}");
+}
+
+#[test]
+fn a_few_streams_have_the_times_at_which_the_server_sent() {
+    streams_are_undistorted(8);
+}
+
+#[test]
+fn so_have_256_streams() {
+    streams_are_undistorted(256);
+}
+
+/// 50 ms of work, one request after another.
+fn in_turn(_: u64) -> ScriptedAnswer {
+    ScriptedAnswer {
+        status: 200,
+        waits: vec![Duration::from_millis(45), Duration::from_millis(5)],
+        alone: true,
+    }
+}
+
+#[test]
+fn latencies_under_a_rate_count_from_the_scheduled_time() {
+    let (server, address) = ScriptedServer::start(in_turn);
+    let settings = BenchSettings { requests: Some(60), warm_up: Some(0), ..settings(address) };
+    // A request every 33 ms at a server that takes 50: the last of 60 waits for a second.
+    let load = PointLoad::Rate { per_s: 30.0, variation: 0.0 };
+    let run = measured(settings, &LoadPoint { isl: 100, osl: 2, load });
+    let mut planted: Vec<f64> =
+        (1..=60).map(|number| f64::from(number) * (50.0 - 1e3 / 30.0) + 1e3 / 30.0).collect();
+    // A sleep is never short: the work of the scripted server takes a little longer, which adds up.
+    let over = 60.0 * (server.at(SentAnswer::tpot_ms, 0.5) - 5.0).max(0.0) * 3.0 + 15.0;
+    near("median", run.metrics.latency_ms_p50, quantile(&mut planted, 0.5), over);
+    near("p99", run.metrics.latency_ms_p99, quantile(&mut planted, 0.99), over * 2.0);
+    assert!(run.repeats.unwrap().e2e_variation.is_none());
+    assert_eq!((run.rate_per_s, run.arrival_variation, run.concurrency), (Some(30.0), Some(0.0), None));
+    assert!(run.client.unwrap().late_ms_p99.unwrap() < 20.0, "{:?}", run.client);
+}
+
+/// Every fifth request is refused, and every seventh is never answered.
+fn faulty(number: u64) -> ScriptedAnswer {
+    let wait = Duration::from_millis(if number % 7 == 3 { 5000 } else { 10 });
+    ScriptedAnswer { status: if number % 5 == 2 { 503 } else { 200 }, waits: vec![wait; 2], alone: false }
+}
+
+#[test]
+fn failures_and_time_outs_are_counted_and_the_run_is_left_out_of_fits() {
+    let (server, address) = ScriptedServer::start(faulty);
+    let settings =
+        BenchSettings { requests: Some(70), warm_up: Some(0), timeout_s: 0.5, ..settings(address) };
+    let run = measured(settings, &LoadPoint { isl: 100, osl: 2, load: PointLoad::Clients(1) });
+    let requests = run.requests.clone().unwrap();
+    assert_eq!((requests.errors["status 503"], requests.timed_out, requests.answered), (14, 8, 48));
+    assert!(run.doubt().unwrap().starts_with("48 of 70"), "{:?}", run.doubt());
+    let line = serde_json::to_string(&run).unwrap();
+    let bodies = server.bodies.lock().unwrap();
+    let prompt = |body: &Value| body["messages"][0]["content"].as_str().unwrap().to_owned();
+    let mut prompts: Vec<String> = bodies.iter().map(prompt).collect();
+    assert!(
+        prompts.iter().all(|prompt| !line.contains(&prompt[..20])) && !line.contains("127.0.0.1"),
+        "{line}"
+    );
+    assert!(bodies.iter().all(|body| body["ignore_eos"] == true && body["min_tokens"] == body["max_tokens"]));
+    // No two prompts begin with the same bytes.
+    prompts.iter_mut().for_each(|prompt| prompt.truncate(16));
+    prompts.sort();
+    let all = prompts.len();
+    prompts.dedup();
+    assert_eq!(prompts.len(), all);
+}
+
+#[test]
+fn a_server_that_is_not_there_is_a_fault_of_the_endpoint() {
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let fault = BenchSession::begin(settings(free)).err().unwrap();
+    assert_eq!(fault.key, "endpoint");
+    assert!(fault.fix.contains("start the server"), "{fault}");
+}
+
+#[test]
+fn a_simulated_server_is_as_fast_as_predicted() {
+    let deployment = Deployment { plan: Some("1 x tp1 @8".to_owned()), ..Deployment::default() };
+    let scenario = Scenario {
+        model: Some("Llama-3.1-8B".to_owned()),
+        hardware: Some("1xh100".to_owned()),
+        runtime: Some("vllm".to_owned()),
+        deployment: Some(deployment),
+        ..Scenario::default()
+    };
+    let question = SimulateRequest { scenario: scenario.clone(), ..SimulateRequest::default() };
+    let mock = MockDeployment::new(catalog(), &question, &[], &UNCONTROLLED).unwrap();
+    let server = Running::of(move |bound, stopped| {
+        serve_mock(mock, &access(), |address| bound.send(address).unwrap(), async {
+            let _ = stopped.await;
+        })
+    });
+    let settings = BenchSettings { requests: Some(20), ..settings(server.address) };
+    let session = BenchSession::begin(settings).unwrap();
+    let subject = BenchSubject::of(catalog(), scenario).unwrap();
+    let mut lines = String::new();
+    for clients in [1, 4] {
+        let point = LoadPoint { isl: 256, osl: 24, load: PointLoad::Clients(clients) };
+        let found = subject.estimate(&point).unwrap();
+        let run = session.measure(&subject, &point, found.as_ref(), Arc::new(|| {}));
+        let predicted = run.prediction.clone().unwrap();
+        assert_eq!((run.outcome, run.output_tokens), (RunOutcome::Measured, 24));
+        assert!((run.context_tokens as f64 / 256.0 - 1.0).abs() < 0.02, "{}", run.context_tokens);
+        let ratio = run.metrics.tpot_ms_p50.unwrap() / predicted.tpot_ms.unwrap();
+        assert!((0.9..1.15).contains(&ratio), "{clients} clients: TPOT {ratio} of the prediction");
+        assert!(run.server_metrics["vllm:request_success_total"] >= 20.0, "{:?}", run.server_metrics);
+        lines += &(serde_json::to_string(&run).unwrap() + "\n");
+    }
+    let read = usable_rows(&[MeasuredTable { name: "runs.jsonl".to_owned(), csv: lines }]).unwrap();
+    assert_eq!((read.rows.len(), read.dropped.len()), (2, 0));
+    assert_eq!(read.rows[1].concurrency, Some(4));
+}
