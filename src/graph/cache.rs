@@ -83,7 +83,9 @@ impl Cache {
             Cache::Heads { kv_heads, head_dim, v_head_dim, .. } => {
                 kv_heads.value * (head_dim.value + v_head_dim.value)
             }
-            Cache::Latent { kv_lora_rank, qk_rope_head_dim, .. } => kv_lora_rank.value + qk_rope_head_dim.value,
+            Cache::Latent { kv_lora_rank, qk_rope_head_dim, .. } => {
+                kv_lora_rank.value + qk_rope_head_dim.value
+            }
             Cache::Entries { width, every, .. } => width.value / every.value,
             Cache::IndexKeys { .. } | Cache::State { .. } => 0,
         }
@@ -141,11 +143,8 @@ mod tests {
         assert_eq!(heads(count(4)).local(2).elements_per_token(), 2 * (5 + 3));
         assert_eq!(heads(count(4)).local(16).elements_per_token(), 5 + 3);
         assert_eq!(heads(count(4)).limit(), Some(7));
-        let latent = Cache::Latent {
-            kv_lora_rank: count(11),
-            qk_rope_head_dim: count(2),
-            reach: AttentionMask::All,
-        };
+        let latent =
+            Cache::Latent { kv_lora_rank: count(11), qk_rope_head_dim: count(2), reach: AttentionMask::All };
         assert_eq!(latent.local(8).elements_per_token(), 11 + 2);
     }
 

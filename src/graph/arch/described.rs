@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::class_keys::of_part;
 use super::mllama::lengthen;
@@ -192,7 +192,8 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     }
     if let Some((key, default)) = wrapper.more_rows {
         let more = keys.section(wrapper.text.at.unwrap_or_default())?.count_or(key, default)?;
-        let rows = Count::derived("embedding_rows", graph.vocab.value + more.value, "vocab_size and further rows");
+        let rows =
+            Count::derived("embedding_rows", graph.vocab.value + more.value, "vocab_size and further rows");
         lengthen(&mut graph.embedding, rows);
     }
     let Language { model, head, .. } = wrapper.text;
@@ -277,6 +278,8 @@ fn tower(keys: &Keys<'_>, encoder: &Encoder<'static>, graph: &ModelGraph) -> Res
         match opened(keys, section.at)? {
             Some(inside) => read(&inside, section, &mut values)?,
             None if encoder.optional && index == 0 => return Ok(None),
+            // An object inside an encoder's section has the class's values where it is missing.
+            None if section.at.contains('.') => read(&Keys::new(&Map::new()), section, &mut values)?,
             None => keys.section(section.at).map(drop)?,
         }
     }
@@ -408,7 +411,12 @@ fn copies(
 /// A number of layers or copies.
 fn at_most(times: i128) -> Result<u32, Error> {
     u32::try_from(times).ok().filter(|times| *times <= 2000).ok_or_else(|| {
-        Error::new("", times.to_string(), "at most 2000 layers", "copy the number of layers from the model's config.json")
+        Error::new(
+            "",
+            times.to_string(),
+            "at most 2000 layers",
+            "copy the number of layers from the model's config.json",
+        )
     })
 }
 
@@ -503,6 +511,7 @@ fn tensors(line: &'static str, values: &Values) -> Result<Vec<(Operator, Vec<Wei
 fn expanded(names: &str) -> Vec<String> {
     let Some((before, rest)) = names.split_once('(') else { return vec![names.to_owned()] };
     let (inside, after) = rest.split_once(')').expect("the file closes its parentheses");
-    let one = |name: &str| expanded(after).into_iter().map(move |end| format!("{before}{name}{end}")).collect();
+    let one =
+        |name: &str| expanded(after).into_iter().map(move |end| format!("{before}{name}{end}")).collect();
     inside.split('|').flat_map(|name| -> Vec<String> { one(name) }).collect()
 }

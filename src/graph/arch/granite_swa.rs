@@ -47,7 +47,11 @@ fn layers(keys: &Keys<'_>, whole: DecoderSpec, network: Network) -> Result<Model
 }
 
 /// The rotation of each layer: by `layer_rope_theta`, in which 0 means none, else the same `rope` in all.
-pub(super) fn rotations(keys: &Keys<'_>, layers: Count, rope: Option<Rope>) -> Result<Vec<Option<Rope>>, Error> {
+pub(super) fn rotations(
+    keys: &Keys<'_>,
+    layers: Count,
+    rope: Option<Rope>,
+) -> Result<Vec<Option<Rope>>, Error> {
     let key = "layer_rope_theta";
     let bases = match keys.value(key) {
         None | Some(Value::Null) => return Ok(vec![rope; layers.value as usize]),

@@ -56,7 +56,8 @@ pub fn build_axk2(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     };
     let mut graph = whole.graph(layers.into_iter().map(gated).collect(), mtp);
     for block in &mut graph.blocks {
-        let gated = block.weights().iter().any(|weight| weight.name == "post_attention_layernorm.mlp.fc1.weight");
+        let gated =
+            block.weights().iter().any(|weight| weight.name == "post_attention_layernorm.mlp.fc1.weight");
         let weights = block.graph.node_weights_mut().flat_map(|node| &mut node.weights);
         for weight in weights.filter(|weight| gated && weight.name == "post_attention_layernorm.weight") {
             weight.name = "post_attention_layernorm.norm.weight".to_owned();
@@ -189,7 +190,8 @@ pub fn build_dots3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let slides = layer_kinds(keys, "layer_types", layers, &words)?
         .unwrap_or_else(|| (0..layers.value).map(|layer| layer >= 2 && layer % 4 != 1).collect());
     let sliding = Latent { indexer: None, ..full.clone() };
-    let mut mixers: Vec<Latent> = slides.iter().map(|slides| if *slides { &sliding } else { &full }.clone()).collect();
+    let mut mixers: Vec<Latent> =
+        slides.iter().map(|slides| if *slides { &sliding } else { &full }.clone()).collect();
     let written = keys.entries("per_layer_config")?;
     let old = ["swa_num_attention_heads", "swa_q_lora_rank", "swa_kv_lora_rank", "swa_qk_rope_head_dim"];
     let old = [old[0], old[1], old[2], old[3], "swa_qk_nope_head_dim", "swa_v_head_dim"];

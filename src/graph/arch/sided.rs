@@ -48,7 +48,8 @@ pub fn build_diffllama(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let mut graph = whole.uniform(with_sides(Layer::new(attention, network), sides));
     for node in named(&mut graph, "attention") {
         if let Operator::Attention(dims) = &mut node.operator {
-            dims.v_head_dim = Count::derived("v_head_dim", 2 * width, "2 × head_dim: each map reads both values");
+            dims.v_head_dim =
+                Count::derived("v_head_dim", 2 * width, "2 × head_dim: each map reads both values");
         }
     }
     Ok(graph)
@@ -86,12 +87,15 @@ pub fn build_jetmoe(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.set_aside(&["num_attention_heads", "aux_loss_coef", "activation_function"]);
     let whole = DecoderSpec { names: JETMOE, ..DecoderSpec::read(keys, true)? };
     let hidden = whole.hidden;
-    let (kv_heads, head_dim) = (keys.count_or("num_key_value_heads", 16)?, keys.count_or("kv_channels", 128)?);
+    let (kv_heads, head_dim) =
+        (keys.count_or("num_key_value_heads", 16)?, keys.count_or("kv_channels", 128)?);
     let moe = Moe::read(keys, hidden, ["num_local_experts", "num_experts_per_tok", "intermediate_size"])?;
     let moe = Moe { router: "mlp.router.layer", ..moe };
     let (experts, selected) = (moe.experts.value, moe.top_k.value);
-    let heads = Count::derived("num_attention_heads", kv_heads.value * selected, "key heads × selected experts");
-    let attention = Attention::of(hidden, heads, kv_heads, Some(head_dim))?.rotated(keys, RopeClass::WHOLE)?;
+    let heads =
+        Count::derived("num_attention_heads", kv_heads.value * selected, "key heads × selected experts");
+    let attention =
+        Attention::of(hidden, heads, kv_heads, Some(head_dim))?.rotated(keys, RopeClass::WHOLE)?;
     let sides = vec![
         Side::matrix("self_attention.experts.router.layer", vec![experts, hidden.value]),
         Side::elements("self_attention.experts.bias", vec![hidden.value]),
@@ -125,7 +129,12 @@ const MODERNBERT: TensorNames = TensorNames::of_table(&[
 
 /// `modernbert-decoder`: no norm before the first attention, a matrix and a norm before the head.
 pub fn build_modernbert(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    keys.set_aside(&["classifier_activation", "initializer_cutoff_factor", "local_attention", "deterministic_flash_attn"]);
+    keys.set_aside(&[
+        "classifier_activation",
+        "initializer_cutoff_factor",
+        "local_attention",
+        "deterministic_flash_attn",
+    ]);
     keys.set_aside(&["global_attn_every_n_layers", "classifier_pooling", "cls_token_id", "sep_token_id"]);
     let norm = Affine::shift(keys.flag("norm_bias", false)?);
     let whole = DecoderSpec {
@@ -139,7 +148,8 @@ pub fn build_modernbert(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let attention = Attention::read_grouped(keys, whole.hidden)?.biased(keys.flag("attention_bias", false)?);
     let every = keys.count_or("global_attn_every_n_layers", 3)?.value;
     let window = keys.count_or("sliding_window", 64)?;
-    let windows = interleaved_windows(keys, whole.layers, Some(window), |layer| !layer.is_multiple_of(every))?;
+    let windows =
+        interleaved_windows(keys, whole.layers, Some(window), |layer| !layer.is_multiple_of(every))?;
     let network = FeedForward::read_biased(keys, whole.hidden)?;
     let layer = Layer { norm, ..Layer::new(attention, network) };
     let placed = |(index, window): (usize, Option<Count>)| {
@@ -236,15 +246,13 @@ fn inkling_attention(
     let [heads, kv_heads, head_dim] = names;
     let (heads, kv_heads, head_dim) = (keys.count(heads)?, keys.count(kv_heads)?, keys.count(head_dim)?);
     let attention = Attention::of(hidden, heads, kv_heads, Some(head_dim))?;
-    let attention = Attention {
-        qk_norm: QkNorm::PerHead,
-        mask: Some(window).filter(|_| slides).into(),
-        ..attention
-    };
+    let attention =
+        Attention { qk_norm: QkNorm::PerHead, mask: Some(window).filter(|_| slides).into(), ..attention };
     let relative = keys.count_or("d_rel", 16)?.value;
     let kv = Count::derived("kv_width", kv_heads.value * head_dim.value, "key heads × head_dim");
     let taps = kernel.value;
-    let conv = |name: &str, channels: Count| Side::matrix(&format!("{name}.conv1d"), vec![channels.value, 1, taps]);
+    let conv =
+        |name: &str, channels: Count| Side::matrix(&format!("{name}.conv1d"), vec![channels.value, 1, taps]);
     let sides = vec![
         Side::matrix("self_attn.r_proj", vec![heads.value * relative, hidden.value]),
         Side::elements("self_attn.rel_logits_proj.proj", vec![relative, extent.value]),

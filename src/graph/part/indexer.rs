@@ -96,7 +96,8 @@ impl Indexer {
                 inputs.push(norm(block, k, "index_k_norm", "k_norm", false));
             }
         }
-        let small = |name: &str, shape| weight(format!("self_attn.indexer.{name}"), shape, TensorRole::Indexer);
+        let small =
+            |name: &str, shape| weight(format!("self_attn.indexer.{name}"), shape, TensorRole::Indexer);
         let mut weights = vec![];
         if let Some(pool) = self.pool {
             weights.push(small("index_kpool_compress_ape", vec![pool.value, head_dim.value]));

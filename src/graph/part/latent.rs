@@ -106,7 +106,8 @@ impl Latent {
             false => vec![Cache::Latent { kv_lora_rank, qk_rope_head_dim, reach }],
         };
         caches.extend(
-            self.indexer.map(|indexer| Cache::IndexKeys { head_dim: indexer.head_dim, every: indexer.every() }),
+            self.indexer
+                .map(|indexer| Cache::IndexKeys { head_dim: indexer.head_dim, every: indexer.every() }),
         );
         caches
     }
@@ -154,12 +155,15 @@ impl Latent {
         if self.traits.borrowed {
             return None;
         }
-        let kv = matrix("kv_a_proj", "kv_a_proj_with_mqa", self.hidden, self.width(), Split::Replicate, self.bias);
+        let kv =
+            matrix("kv_a_proj", "kv_a_proj_with_mqa", self.hidden, self.width(), Split::Replicate, self.bias);
         let rope_and_latent = block.linear(from, kv);
         let normed = block.norm(rope_and_latent, norm("kv_a_norm", "kv_a_layernorm", self.dims.kv_lora_rank));
         let key = match self.traits.rope_norm {
-            true => block
-                .norm(rope_and_latent, norm("k_rope_norm", "k_rope_only_layernorm", self.dims.qk_rope_head_dim)),
+            true => block.norm(
+                rope_and_latent,
+                norm("k_rope_norm", "k_rope_only_layernorm", self.dims.qk_rope_head_dim),
+            ),
             false => rope_and_latent,
         };
         Some((normed, key))
@@ -218,12 +222,15 @@ impl Latent {
         let plain = block.linear(from, matrix("q_a_proj", "q_a_proj", hidden, rank, Split::Replicate, bias));
         let a = block.norm(plain, norm("q_a_norm", "q_a_layernorm", rank));
         if !self.traits.gated_queries {
-            return (block.linear(a, matrix("q_b_proj", "q_b_proj", rank, q_width, Split::Heads, false)), a, None);
+            return (
+                block.linear(a, matrix("q_b_proj", "q_b_proj", rank, q_width, Split::Heads, false)),
+                a,
+                None,
+            );
         }
         let both = sum("joined_rank", rank, rank, "2 × q_lora_rank");
-        let mut project = |name, output| {
-            block.linear(a, matrix(name, "q_gate_proj", both, output, Split::Heads, false))
-        };
+        let mut project =
+            |name, output| block.linear(a, matrix(name, "q_gate_proj", both, output, Split::Heads, false));
         let q = project("q_b_proj", q_width);
         (q, a, Some(project("q_gate_proj", v_width)))
     }

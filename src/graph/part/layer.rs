@@ -330,12 +330,7 @@ impl Layer {
         self.mixed(block, from, &self.mixer)
     }
 
-    fn mixed(
-        &self,
-        block: &mut Assembly,
-        from: NodeIndex,
-        mixer: &Mixer,
-    ) -> (Vec<NodeIndex>, Vec<Cache>) {
+    fn mixed(&self, block: &mut Assembly, from: NodeIndex, mixer: &Mixer) -> (Vec<NodeIndex>, Vec<Cache>) {
         match mixer {
             Mixer::Attention(attention) => (vec![attention.assemble(block, from)], attention.caches()),
             Mixer::Latent(latent) => (vec![latent.assemble(block, from)], latent.caches()),

@@ -180,7 +180,11 @@ impl Moe {
         let idle = self.idle.map_or(0, |idle| idle.value);
         match idle {
             0 => self.experts,
-            _ => Count::derived("scored_experts", self.experts.value + idle, "experts with and without weights"),
+            _ => Count::derived(
+                "scored_experts",
+                self.experts.value + idle,
+                "experts with and without weights",
+            ),
         }
     }
 

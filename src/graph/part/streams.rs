@@ -58,7 +58,12 @@ impl Side {
         let input = fixed("side_input", inner, "inner sides of the tensor");
         let output = fixed("side_output", self.shape.first().copied().unwrap_or(1), "rows of the tensor");
         let matrix = Operator::Linear { input, output, split: Split::Replicate };
-        block.node("side", matrix, vec![weight(self.name.clone(), self.shape.clone(), TensorRole::Mlp)], &[stream])
+        block.node(
+            "side",
+            matrix,
+            vec![weight(self.name.clone(), self.shape.clone(), TensorRole::Mlp)],
+            &[stream],
+        )
     }
 }
 
