@@ -420,7 +420,15 @@ fn find(config: &ModelConfig) -> Result<&'static Architecture, Error> {
                     format!("{}: only text-generation models are supported", known.class),
                     "take the model's text-generation checkpoint",
                 )),
-                None => Err(unknown("model_type", model_type, |known| known.model_type)),
+                None => match stated.iter().find(|class| generates_no_text(class)) {
+                    Some(class) => Err(Error::new(
+                        "architectures",
+                        class.as_str(),
+                        "a class that generates text, token by token: …ForCausalLM or …ForConditionalGeneration",
+                        "take a language model: encoders, diffusion and speech models are not served here",
+                    )),
+                    None => Err(unknown("model_type", model_type, |known| known.model_type)),
+                },
             }
         }
         // Several families have files of one class: its own family comes first.
@@ -440,6 +448,37 @@ fn find(config: &ModelConfig) -> Result<&'static Architecture, Error> {
             }
         },
     }
+}
+
+/// Ends of the names of classes that do not generate text token by token.
+static OTHER_CLASSES: &[&str] = &[
+    "AudioFrameClassification",
+    "BlockDiffusion",
+    "CTC",
+    "DepthEstimation",
+    "ImageClassification",
+    "ImageTextRetrieval",
+    "KeypointDetection",
+    "KeypointMatching",
+    "MaskedImageModeling",
+    "MaskedLM",
+    "MultipleChoice",
+    "NextSentencePrediction",
+    "ObjectDetection",
+    "PreTraining",
+    "QuestionAnswering",
+    "SemanticSegmentation",
+    "SequenceClassification",
+    "SpeechSeq2Seq",
+    "TextToSpeech",
+    "TokenClassification",
+    "UniversalSegmentation",
+    "VideoClassification",
+];
+
+/// Whether a class is an encoder, a diffusion or a speech model, by its name.
+fn generates_no_text(class: &str) -> bool {
+    OTHER_CLASSES.iter().any(|end| class.ends_with(&format!("For{end}")))
 }
 
 /// The class without a head, whose checkpoints compute text embeddings.
@@ -488,6 +527,12 @@ mod tests {
     fn a_classifier_is_not_served() {
         let text = r#"{"model_type": "llama", "architectures": ["LlamaForSequenceClassification"]}"#;
         assert_eq!(error(text).key, "architectures");
+    }
+
+    #[test]
+    fn an_encoder_is_refused_by_its_class() {
+        let error = error(r#"{"model_type": "bert", "architectures": ["BertForMaskedLM"]}"#);
+        assert_eq!((error.key.as_str(), error.found.as_str()), ("architectures", "BertForMaskedLM"));
     }
 
     #[test]

@@ -6,6 +6,7 @@
 use serde_json::json;
 
 use super::deepseek::{self, DeepseekVariant, Mtp, V3};
+use super::wrapper::separate_head;
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::OutputGate;
 use crate::graph::part::decoder::DecoderSpec;
@@ -41,6 +42,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.set_aside(&["mtp_loss_scaling_factor"]);
     let max_context = keys.count_or_none("model_max_length")?.map(|tokens| tokens.value);
     let whole = DecoderSpec { names: NAMES, max_context, ..DecoderSpec::read(keys, false)? };
+    let whole = DecoderSpec { tied: separate_head(keys)?, ..whole };
     let hidden = whole.hidden;
     let latent = Latent { output_gate: Some(OutputGate::PerHead("g_proj")), ..Latent::read(keys, hidden)? };
     // The class prefers the keys that it writes; it then writes the width of rotation under `head_dim`.

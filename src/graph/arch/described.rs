@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::class_keys::of_part;
 use super::mllama::lengthen;
@@ -278,6 +278,8 @@ fn tower(keys: &Keys<'_>, encoder: &Encoder<'static>, graph: &ModelGraph) -> Res
         match opened(keys, section.at)? {
             Some(inside) => read(&inside, section, &mut values)?,
             None if encoder.optional && index == 0 => return Ok(None),
+            // An object inside an encoder's section has the class's values where it is missing.
+            None if section.at.contains('.') => read(&Keys::new(&Map::new()), section, &mut values)?,
             None => keys.section(section.at).map(drop)?,
         }
     }

@@ -5,6 +5,7 @@
 
 use serde_json::json;
 
+use super::wrapper::separate_head;
 use crate::graph::arch::class_keys::ignored;
 use crate::graph::model::ModelGraph;
 use crate::graph::part::decoder::DecoderSpec;
@@ -34,6 +35,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.only("num_nextn_predict_layers", &json!(0))?;
     let max_context = keys.count_or_none("model_max_length")?.map(|tokens| tokens.value);
     let whole = DecoderSpec { names: NAMES, max_context, ..DecoderSpec::read(keys, false)? };
+    let whole = DecoderSpec { tied: separate_head(keys)?, ..whole };
     let hidden = whole.hidden;
     let latent = Latent::read(keys, hidden)?;
     let latent = match keys.flag_or_none("mla_use_nope")? {

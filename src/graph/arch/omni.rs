@@ -3,8 +3,6 @@
 //! Source: the modeling files of these classes in transformers 5.24. A whole Qwen-Omni also has a talker and a decoder of
 //! sound, which count as encoders: they run once for each answer that is spoken.
 
-use serde_json::json;
-
 use super::vision::{omni, patches, qwen as qwen_tower, whisper};
 use super::wrapper::{self, INSIDE_MODEL, WrapperPaths, inside, language, vision, wrap};
 use super::{described, nemotron, qwen, qwen_moe};
@@ -32,7 +30,8 @@ pub fn build_qwen3_thinker(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 /// `qwen3_omni_moe`: the thinker, and the talker with its decoder of sound unless `enable_audio_output` is off.
 pub fn build_qwen3_omni(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     set_prompt_aside(keys);
-    keys.only("tie_word_embeddings", &json!(false))?;
+    // The thinker has a key of its own.
+    keys.set_aside(&["tie_word_embeddings"]);
     let mut graph = build_qwen3_thinker(&keys.section("thinker_config")?)?;
     let spoken = described::towers_of("qwen3_omni_moe", keys, &graph)?;
     let mut towers = std::mem::take(&mut graph.towers);

@@ -3,6 +3,7 @@
 //! Independent of families, which define the location of their parts.
 
 use petgraph::graph::NodeIndex;
+use serde_json::json;
 
 use super::{ARCHITECTURES, class_keys, switches};
 use crate::graph::arch::class_keys::ignored;
@@ -196,6 +197,20 @@ pub fn written_by_5(keys: &Keys<'_>) -> Result<bool, Error> {
     let version = keys.text("transformers_version")?;
     let major = version.as_deref().and_then(|version| version.split('.').next()?.parse::<u64>().ok());
     Ok(major.is_some_and(|major| major >= 5))
+}
+
+/// Whether the head is tied in a family whose class of transformers 5 ties nothing, whatever the key contains, while the
+/// checkpoints' own code does.
+///
+/// # Errors
+/// The key is set in a file that another version wrote.
+pub fn separate_head(keys: &Keys<'_>) -> Result<bool, Error> {
+    let key = "tie_word_embeddings";
+    match written_by_5(keys)? {
+        true => keys.set_aside(&[key]),
+        false => keys.only(key, &json!(false))?,
+    }
+    Ok(false)
 }
 
 /// The language model with its head tied or not, by the rule of the wrapper's class.

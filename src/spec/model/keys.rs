@@ -144,10 +144,13 @@ impl<'c> Keys<'c> {
         }
     }
 
-    /// An optional number; absent, `null` and 0 mean none.
+    /// An optional number; `null` and 0 mean none, and so does absence where the class has no default.
     pub fn count_unless_zero(&self, key: &'static str) -> Result<Option<Count>, Error> {
-        let Some(value) = self.get(key).filter(|value| !value.is_null()) else { return Ok(None) };
-        let value = self.whole(key, value, 0)?;
+        let value = match self.get(key) {
+            None => return Ok(self.default_of(key)),
+            Some(Value::Null) => return Ok(None),
+            Some(value) => self.whole(key, value, 0)?,
+        };
         Ok((value > 0).then(|| Count::config(key, value)))
     }
 
