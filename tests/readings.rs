@@ -373,6 +373,13 @@ fn of_held_prompts(runtime: &str, ranks: u64) -> Case {
     Case { problem, candidate: Candidate { formats: 0, pools, offload: Offload::Nothing } }
 }
 
+/// A server with a stated part of its weights in host memory, and one that attends to an encoder.
+fn of_a_plan(model: &str, plan: &str, set: Option<Vec<String>>) -> Case {
+    let problem = ask::ask(&Scenario { set, ..ask::on(model, "1xh100-sxm") }).unwrap();
+    let candidate = candidate(&problem, &plan.parse().unwrap()).unwrap();
+    Case { problem, candidate }
+}
+
 /// A deployment with factors of its own measurements.
 fn of_own_measurements() -> Case {
     let weight_format = Some("bf16".to_owned());
@@ -418,6 +425,11 @@ fn readings_agree_and_every_formula_is_read() {
     promises(&of_a_version(), &seen).unwrap();
     promises(&of_random_arrivals(), &seen).unwrap();
     promises(&of_own_measurements(), &seen).unwrap();
+    let set = Some(vec!["runtime.memory.streamed=2 GiB".to_owned()]);
+    promises(&of_a_plan("Llama-3.1-8B", "1 x tp1 @1, offload layers", set), &seen).unwrap();
+    let image = Scenario { images: Some(1), ..ask::on("Llama-3.2-11B-Vision-Instruct", "1xh100-sxm") };
+    promises(&on_one_device(&image), &seen).unwrap();
+    promises(&of_a_plan("Qwen3-32B", "1 x tp1 @64, weights bf16, offload layers", None), &seen).unwrap();
     for (runtime, ranks) in [("sglang", 1), ("trtllm", 1), ("trtllm", 8)] {
         promises(&of_held_prompts(runtime, ranks), &seen)
             .unwrap_or_else(|fault| panic!("{runtime}, {ranks}: {fault}"));

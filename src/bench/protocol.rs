@@ -209,7 +209,7 @@ mod tests {
         assert!(!begin.text);
         let usage = br#"data: {"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":4,
             "prompt_tokens_details":{"cached_tokens":2}}}"#;
-        let counted = chat.chunk(&usage.to_vec()).unwrap();
+        let counted = chat.chunk(usage.as_ref()).unwrap();
         assert_eq!(
             (counted.prompt_tokens, counted.output_tokens, counted.cached_tokens),
             (Some(9), Some(4), Some(2))

@@ -305,7 +305,7 @@ crate::formulas! {
         cite: "Sheng et al. 2023 (FlexGen)",
     }
     STATED_STREAMED {
-        symbol: "offloaded",
+        symbol: "stated_offload",
         unit: BYTE,
         why: "a stated part of the weights is in host memory, whatever is free; at most all of them",
         cite: "vLLM, --cpu-offload-gb: a fixed part of each device's weights is moved and read at every step",

@@ -59,7 +59,8 @@ pub struct AttentionParts {
     pub part_tokens: u64,
     /// Bytes of an element.
     pub element_bytes: u64,
-    /// Requests of a command that states none: these for each context that the cache holds, at least and at most so many.
+    /// Requests of a command that states none: these for each context that the cache holds, within
+    /// these limits.
     pub requests_per_context: u64,
     pub requests: [u64; 2],
     /// Source.

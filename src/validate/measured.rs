@@ -1,5 +1,4 @@
-//! One row of a measurement table: deployment, load and results. Names are as published, not resolved in the
-//! catalogue.
+//! One row of a measurement table: deployment, load and results, with names as published.
 
 use std::collections::BTreeMap;
 

@@ -163,9 +163,10 @@ fn keys_of_settings_files_are_the_fields_that_the_runtime_has() {
     for _ in 0..draw::cases(LINES) {
         let row = *random.choice(&rows).unwrap();
         let listed = row.value.choices.iter().flatten().next().cloned();
+        let low = row.value.above.or(row.value.min).unwrap_or(0.0).max(0.0);
         let value = listed.unwrap_or(match row.value.kind {
-            OptionKind::Int => json!(random.u64(1..64)),
-            OptionKind::Float => json!(0.5),
+            OptionKind::Int => json!(low as u64 + random.u64(1..64)),
+            OptionKind::Float => json!(low + 0.5),
             OptionKind::Bool | OptionKind::Switch => json!(true),
             OptionKind::List => json!([]),
             _ => json!("name"),
