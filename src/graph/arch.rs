@@ -217,6 +217,7 @@ pub static ARCHITECTURES: &[Architecture] = &[
     with_aliases(of("iquestcoder", "IQuestCoderForCausalLM", llama::build), &["LlamaForCausalLM"]),
     of("jais2", "Jais2ForCausalLM", nemotron::build_jais2),
     of("jamba", "JambaForCausalLM", jamba::build),
+    of("janus", "JanusForConditionalGeneration", described::build),
     of("jetmoe", "JetMoeForCausalLM", sided::build_jetmoe),
     of("kimi_k2", "DeepseekV3ForCausalLM", deepseek::build_v3),
     with_aliases(
