@@ -43,7 +43,7 @@ pub fn build_rwkv(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     };
     let mixer = Mixer::Recurrent(Box::new(Recurrent::Wkv(Wkv { hidden, inner })));
     let vector = |name: &str| Side::elements(name, vec![1, 1, hidden.value]);
-    let sides = vec![
+    let sides = [
         Side::matrix("feed_forward.receptance", vec![hidden.value, hidden.value]),
         vector("feed_forward.time_mix_key"),
         vector("feed_forward.time_mix_receptance"),
