@@ -217,6 +217,7 @@ pub static ARCHITECTURES: &[Architecture] = &[
     with_aliases(of("iquestcoder", "IQuestCoderForCausalLM", llama::build), &["LlamaForCausalLM"]),
     of("jais2", "Jais2ForCausalLM", nemotron::build_jais2),
     of("jamba", "JambaForCausalLM", jamba::build),
+    of("janus", "JanusForConditionalGeneration", described::build),
     of("jetmoe", "JetMoeForCausalLM", sided::build_jetmoe),
     of("kimi_k2", "DeepseekV3ForCausalLM", deepseek::build_v3),
     with_aliases(
@@ -297,6 +298,7 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("qianfan_ocr", "QianfanOCRForConditionalGeneration", internvl::build_qianfan),
     of("qwen", "QWenLMHeadModel", qwen::build_qwen),
     of("qwen2", "Qwen2ForCausalLM", qwen::build_qwen2),
+    of("qwen2_5_omni", "Qwen2_5OmniForConditionalGeneration", omni::build_qwen2_omni),
     of("qwen2_5_omni_thinker", "Qwen2_5OmniThinkerForConditionalGeneration", omni::build_qwen2_thinker),
     of("qwen2_5_vl", "Qwen2_5_VLForConditionalGeneration", vision_language::build_qwen2_5_vl),
     of("qwen2_audio", "Qwen2AudioForConditionalGeneration", vision_language::build_qwen2_audio),

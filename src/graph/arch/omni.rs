@@ -27,13 +27,27 @@ pub fn build_qwen3_thinker(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(wrap(graph, INSIDE_MODEL, vec![seen, heard]))
 }
 
-/// `qwen3_omni_moe`: the thinker, and the talker with its decoder of sound unless `enable_audio_output` is off.
+/// `qwen3_omni_moe`.
 pub fn build_qwen3_omni(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    whole(keys, "qwen3_omni_moe", build_qwen3_thinker)
+}
+
+/// `qwen2_5_omni`.
+pub fn build_qwen2_omni(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    whole(keys, "qwen2_5_omni", build_qwen2_thinker)
+}
+
+/// The thinker, and the talker with its decoder of sound unless `enable_audio_output` is off.
+fn whole(
+    keys: &Keys<'_>,
+    name: &str,
+    thinker: fn(&Keys<'_>) -> Result<ModelGraph, Error>,
+) -> Result<ModelGraph, Error> {
     set_prompt_aside(keys);
     // The thinker has a key of its own.
     keys.set_aside(&["tie_word_embeddings"]);
-    let mut graph = build_qwen3_thinker(&keys.section("thinker_config")?)?;
-    let spoken = described::towers_of("qwen3_omni_moe", keys, &graph)?;
+    let mut graph = thinker(&keys.section("thinker_config")?)?;
+    let spoken = described::towers_of(name, keys, &graph)?;
     let mut towers = std::mem::take(&mut graph.towers);
     for part in towers.iter_mut().flat_map(|tower| &mut tower.parts) {
         part.prefix = format!("thinker.{}", part.prefix);

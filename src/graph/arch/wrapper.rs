@@ -134,6 +134,9 @@ const SEPARATE: &[&str] = &["mllama", "qwen2_audio", "voxtral"];
 /// Wrappers whose head no key ties, whatever version wrote the file.
 const NEVER: &[&str] = &["molmo2", "muse_spark", "nemotron_h_omni", "omniasr"];
 
+/// Parts of whole models, in a section without the version that wrote it: their own key alone ties the head.
+const OWN: &[&str] = &["qwen2_5_omni_thinker", "qwen3_omni_moe_thinker"];
+
 /// Wrappers whose missing key is that of the language model.
 const INHERITING: &[&str] = &["perception_lm"];
 
@@ -234,7 +237,8 @@ pub fn tied(graph: ModelGraph, keys: &Keys<'_>, text: &Keys<'_>) -> Result<Model
         (false, false) => among(TYING),
     };
     let outside = keys.flag(key, default)? && !separate;
-    let both_say = !wrapper_rules && !named(NEVER) && (text.has(key) || !keys.has(key));
+    let one_says = wrapper_rules || named(NEVER) || named(OWN);
+    let both_say = !one_says && (text.has(key) || !keys.has(key));
     if inside != outside && both_say && (outside || !either) {
         return Err(Error::new(
             key,
