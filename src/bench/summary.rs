@@ -7,7 +7,7 @@ use super::client::{ClientTally, Exchange, ExchangeEnd};
 use super::load::LoadRun;
 use crate::report::simulate::LatencyRow;
 use crate::spec::percentile::Percentile;
-use crate::spec::run::{ClientOverhead, RunLatency, RunMetrics, RunRepeats, RunRequests, RunStatistic};
+use crate::spec::run::{BenchMetrics, ClientOverhead, RunLatency, RunRepeats, RunRequests, RunStatistic};
 use crate::traffic::outcome::Distribution;
 use crate::validate::score::quantile;
 
@@ -40,7 +40,7 @@ impl AnswerTimes {
 /// A run in figures.
 #[derive(Debug, Default)]
 pub(super) struct RunSummary {
-    pub(super) metrics: RunMetrics,
+    pub(super) metrics: BenchMetrics,
     pub(super) requests: RunRequests,
     pub(super) repeats: RunRepeats,
     pub(super) client: ClientOverhead,
@@ -93,8 +93,8 @@ fn ends(all: &[&Exchange], warm_up: u64) -> RunRequests {
     requests
 }
 
-fn latencies(all: &[&Exchange]) -> RunMetrics {
-    let mut metrics = RunMetrics::default();
+fn latencies(all: &[&Exchange]) -> BenchMetrics {
+    let mut metrics = BenchMetrics::default();
     let mut found: [Distribution; 4] = Default::default();
     let [ttft, tpot, itl, e2e] = &mut found;
     for exchange in all {
@@ -118,7 +118,7 @@ fn latencies(all: &[&Exchange]) -> RunMetrics {
 
 /// Rates while the counted requests were in the system: from the first that was sent to the last that ended. Tokens of
 /// all requests count that came in that time.
-fn rates(metrics: &mut RunMetrics, run: &LoadRun, all: &[&Exchange]) {
+fn rates(metrics: &mut BenchMetrics, run: &LoadRun, all: &[&Exchange]) {
     let from_s = all.iter().map(|exchange| exchange.scheduled_s).fold(f64::INFINITY, f64::min);
     let to_s = all.iter().map(|exchange| exchange.ended_s).fold(0.0, f64::max);
     let lasted_s = to_s - from_s;

@@ -77,7 +77,7 @@ pub fn check(
     let as_given = read_launch(&known, &processes, &files)?;
     let start = Start { catalog, known: &known, files: &files, given, control };
     let checked = start_check(catalog, &known, &as_given, &files, given)?;
-    let Verdict { result, scenario, counted, mut reasons } = start.verdict(&checked)?;
+    let StartVerdict { result, scenario, counted, mut reasons } = start.verdict(&checked)?;
     let failure = request.log.as_deref().and_then(|log| failure_in(log, Some(&as_given.known.0.id)));
     if let Some(failure) = &failure {
         reasons.insert(0, format!("{}: {}", failure.reason.words(), failure.line));
@@ -149,7 +149,7 @@ pub(super) struct Start<'a> {
 }
 
 /// The findings of a check.
-struct Verdict {
+struct StartVerdict {
     result: EstimateResult,
     /// The problem with all that the server sets aside.
     scenario: Scenario,
@@ -191,7 +191,7 @@ impl<'a> Start<'a> {
     }
 
     /// Whether a launch starts: its memory, and the runtime's reasons against it.
-    fn verdict(&self, checked: &CheckedStart) -> Result<Verdict, Error> {
+    fn verdict(&self, checked: &CheckedStart) -> Result<StartVerdict, Error> {
         let needs = &checked.needs;
         let mut scenario = needs.applied(&checked.scenario);
         let mut result = self.short(&scenario)?;
@@ -218,7 +218,7 @@ impl<'a> Start<'a> {
                     .fault(memory.capacity_bytes - memory.usable_bytes, self.priced(&scenario)?.kv_tokens),
             );
         }
-        Ok(Verdict { result, scenario, counted, reasons })
+        Ok(StartVerdict { result, scenario, counted, reasons })
     }
 
     /// The longest request that the memory holds with one on each attention rank; `None` where not even a short one fits.

@@ -109,7 +109,7 @@ pub struct RunRecord {
     pub requests: Option<RunRequests>,
     /// The figures.
     #[serde(default)]
-    pub metrics: RunMetrics,
+    pub metrics: BenchMetrics,
     /// How far its repeats agree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeats: Option<RunRepeats>,
@@ -296,13 +296,13 @@ macro_rules! run_metrics {
         /// Figures of a run; absent where unknown.
         #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields, default)]
-        pub struct RunMetrics {$(
+        pub struct BenchMetrics {$(
             $(#[$doc])*
             #[serde(skip_serializing_if = "Option::is_none")]
             pub $field: Option<f64>,
         )*}
 
-        impl RunMetrics {
+        impl BenchMetrics {
             /// The place of a latency.
             pub fn latency_mut(&mut self, latency: RunLatency, statistic: RunStatistic) -> Option<&mut Option<f64>> {
                 $($(
@@ -417,7 +417,7 @@ mod tests {
         assert_eq!(read.parallelism.tensor_parallel, Some(2));
         let again: RunRecord = serde_json::from_str(&serde_json::to_string(&read).unwrap()).unwrap();
         assert_eq!(again, read);
-        let mut metrics = RunMetrics::default();
+        let mut metrics = BenchMetrics::default();
         for (number, latency) in RunLatency::ALL.into_iter().enumerate() {
             let parts = Percentile::ALL.map(RunStatistic::At);
             for (place, statistic) in [RunStatistic::Mean].into_iter().chain(parts).enumerate() {

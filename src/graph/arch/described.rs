@@ -36,7 +36,7 @@ use expression::{Named, Values, evaluate};
 #[serde(deny_unknown_fields)]
 struct WrapperFile<'a> {
     #[serde(borrow)]
-    wrappers: BTreeMap<&'a str, Wrapper<'a>>,
+    wrappers: BTreeMap<&'a str, DescribedWrapper<'a>>,
     #[serde(borrow)]
     shared: BTreeMap<&'a str, Vec<Part<'a>>>,
 }
@@ -44,10 +44,10 @@ struct WrapperFile<'a> {
 /// A wrapper.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Wrapper<'a> {
+struct DescribedWrapper<'a> {
     /// The language model.
     #[serde(borrow)]
-    text: Language<'a>,
+    text: DescribedLanguage<'a>,
     /// Key and default of the rows of the embedding that the head does not have.
     #[serde(borrow)]
     more_rows: Option<(&'a str, u64)>,
@@ -63,13 +63,13 @@ struct Wrapper<'a> {
     #[serde(borrow)]
     only: BTreeMap<&'a str, Value>,
     #[serde(borrow)]
-    towers: Vec<Encoder<'a>>,
+    towers: Vec<DescribedEncoder<'a>>,
 }
 
 /// The language model of a wrapper.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Language<'a> {
+struct DescribedLanguage<'a> {
     /// Its section; none where its keys are those of the whole file.
     #[serde(borrow)]
     at: Option<&'a str>,
@@ -99,14 +99,14 @@ struct Language<'a> {
 /// An encoder with its projector.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Encoder<'a> {
+struct DescribedEncoder<'a> {
     /// Modality.
     name: &'a str,
     /// Whether a file without the first section has no such encoder.
     #[serde(default)]
     optional: bool,
     #[serde(borrow)]
-    sections: Vec<Section<'a>>,
+    sections: Vec<DescribedSection<'a>>,
     /// Names of further values, with their expressions, in order.
     #[serde(default, rename = "let")]
     #[serde(borrow)]
@@ -118,7 +118,7 @@ struct Encoder<'a> {
 /// The keys of an object of the file that an encoder reads.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Section<'a> {
+struct DescribedSection<'a> {
     /// Its path, e.g. `vision_config`; empty for the file itself.
     at: &'a str,
     /// Name, key and default of each value. A missing default makes the key required.
@@ -196,7 +196,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
             Count::derived("embedding_rows", graph.vocab.value + more.value, "vocab_size and further rows");
         lengthen(&mut graph.embedding, rows);
     }
-    let Language { model, head, .. } = wrapper.text;
+    let DescribedLanguage { model, head, .. } = wrapper.text;
     Ok(wrap(graph, WrapperPaths { model, head, others: "" }, towers))
 }
 
@@ -207,7 +207,7 @@ pub fn towers_of(name: &str, keys: &Keys<'_>, graph: &ModelGraph) -> Result<Vec<
     towers(keys, wrapper, graph)
 }
 
-fn language(keys: &Keys<'_>, language: &Language<'static>) -> Result<ModelGraph, Error> {
+fn language(keys: &Keys<'_>, language: &DescribedLanguage<'static>) -> Result<ModelGraph, Error> {
     let Some(at) = language.at else {
         keys.set_aside(&language.ignored);
         let (_, build) = language.builders.values().find_map(|name| builder(name)).expect("a known builder");
@@ -239,10 +239,10 @@ fn language(keys: &Keys<'_>, language: &Language<'static>) -> Result<ModelGraph,
     wrapper::tied(graph, keys, &inside)
 }
 
-type Build = fn(&Keys<'_>) -> Result<ModelGraph, Error>;
+type DescribedBuild = fn(&Keys<'_>) -> Result<ModelGraph, Error>;
 
 /// Language models that occur in wrappers only, by the `model_type` of their section.
-static INNER: &[(&str, Build)] = &[
+static INNER: &[(&str, DescribedBuild)] = &[
     ("dots3_note_text", latent_variants::build_dots3),
     ("ernie4_5_vl_moe_text", moe_variants::build_ernie_vl),
     ("hy_v4_vl_text", latent_variants::build_hunyuan),
@@ -253,13 +253,17 @@ static INNER: &[(&str, Build)] = &[
 ];
 
 /// The builder of this name: of a whole file, or of a section alone.
-fn builder(name: &str) -> Option<(&'static str, Build)> {
+fn builder(name: &str) -> Option<(&'static str, DescribedBuild)> {
     let inner = INNER.iter().find(|(known, _)| *known == name).copied();
     let whole = || ARCHITECTURES.iter().find(|known| known.model_type == name);
     inner.or_else(|| whole().map(|known| (known.model_type, known.build)))
 }
 
-fn towers(keys: &Keys<'_>, wrapper: &Wrapper<'static>, graph: &ModelGraph) -> Result<Vec<Tower>, Error> {
+fn towers(
+    keys: &Keys<'_>,
+    wrapper: &DescribedWrapper<'static>,
+    graph: &ModelGraph,
+) -> Result<Vec<Tower>, Error> {
     let mut towers = vec![];
     for encoder in &wrapper.towers {
         towers.extend(tower(keys, encoder, graph)?);
@@ -267,7 +271,11 @@ fn towers(keys: &Keys<'_>, wrapper: &Wrapper<'static>, graph: &ModelGraph) -> Re
     Ok(towers)
 }
 
-fn tower(keys: &Keys<'_>, encoder: &Encoder<'static>, graph: &ModelGraph) -> Result<Option<Tower>, Error> {
+fn tower(
+    keys: &Keys<'_>,
+    encoder: &DescribedEncoder<'static>,
+    graph: &ModelGraph,
+) -> Result<Option<Tower>, Error> {
     let number = |count: Count| Named::Number(i128::from(count.value));
     let mut values = Values::from([
         ("text".to_owned(), number(graph.hidden)),
@@ -310,7 +318,7 @@ fn opened<'c>(keys: &Keys<'c>, path: &'static str) -> Result<Option<Keys<'c>>, E
 }
 
 /// Reads the values of a section.
-fn read(keys: &Keys<'_>, section: &Section<'static>, values: &mut Values) -> Result<(), Error> {
+fn read(keys: &Keys<'_>, section: &DescribedSection<'static>, values: &mut Values) -> Result<(), Error> {
     if !section.at.is_empty() {
         keys.set_aside(&["model_type", "tie_word_embeddings"]);
     }
