@@ -594,6 +594,12 @@ class CostReport(Record):
     tok_per_usd: float
 
 
+class PublishedFlags(Record):
+    model: str
+    flags: list[LaunchFlag]
+    source: str
+
+
 class LaunchFile(Record):
     path: str
     text: str
@@ -609,6 +615,7 @@ class LaunchReport(Record):
     infeasible: list[str] | None
     unsupported: list[str]
     notes: list[str]
+    published: PublishedFlags | None
     files: list[LaunchFile]
 
 
@@ -1208,6 +1215,7 @@ class DeployAnswer(Answer, question="deploy"):
     infeasible: list[str] | None
     unsupported: list[str]
     notes: list[str]
+    published: PublishedFlags | None
     files: list[LaunchFile]
 
 
