@@ -19,7 +19,6 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use chrono::{DateTime, SecondsFormat};
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
@@ -27,6 +26,7 @@ use tokio::sync::watch;
 use crate::report::result::EstimateResult;
 use crate::spec::error::Error;
 use crate::spec::run::{RunMethod, RunOrigin, RunOutcome, RunRecord};
+use crate::spec::text::in_utc;
 use client::{ClientTally, RunContext};
 use load::{BodyMaker, LoadRun};
 use points::{LoadPoint, PointLoad};
@@ -128,10 +128,8 @@ impl BenchSession {
         &self.model
     }
 
-    /// Measures a load, whose prediction was made before. `progress` is called at the end of each counted request.
-    ///
-    /// # Errors
-    /// The server cannot be reached any more.
+    /// Measures a load, whose prediction was made before. `progress` is called at the end of each counted request. A
+    /// server that cannot be reached any more is an outcome of the record.
     pub fn measure(
         &self,
         subject: &BenchSubject<'_>,
@@ -267,12 +265,6 @@ pub fn fresh_seed() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     // Whole numbers up to this are exact in JSON.
     since.as_micros() as u64 & ((1 << 53) - 1)
-}
-
-fn in_utc(time: SystemTime) -> String {
-    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
-    let time = DateTime::from_timestamp(since.as_secs() as i64, since.subsec_nanos());
-    time.map(|time| time.to_rfc3339_opts(SecondsFormat::Millis, true)).unwrap_or_default()
 }
 
 /// A random UUID (RFC 9562, version 4).

@@ -240,6 +240,32 @@ fn so_have_256_streams() {
     streams_are_undistorted(256);
 }
 
+/// Two tokens, 5 ms after each other.
+fn quick(_: u64) -> ScriptedAnswer {
+    ScriptedAnswer { status: 200, waits: vec![Duration::from_millis(5); 2], alone: false }
+}
+
+#[test]
+fn a_run_that_agrees_is_a_row_of_a_table() {
+    let (_, address) = ScriptedServer::start(quick);
+    let load = PointLoad::Clients(2);
+    let run = measured(settings(address), &LoadPoint { isl: 100, osl: 2, load });
+    let repeats = mantile::spec::run::RunRepeats { stable: true, ..run.repeats.unwrap() };
+    let known = RunRecord {
+        model_id: "Llama-3.1-8B".to_owned(),
+        runtime_id: "vllm".to_owned(),
+        hardware_id: Some("nvidia-h100-sxm".to_owned()),
+        quant: Some("bf16".to_owned()),
+        repeats: Some(repeats),
+        ..run
+    };
+    let line = serde_json::to_string(&known).unwrap();
+    assert_eq!(serde_json::from_str::<RunRecord>(&line).unwrap(), known);
+    let read = usable_rows(&[MeasuredTable { name: "runs.jsonl".to_owned(), csv: line + "\n" }]).unwrap();
+    assert_eq!((read.rows.len(), read.dropped.len()), (1, 0), "{:?}", read.dropped);
+    assert_eq!(read.rows[0].concurrency, Some(2));
+}
+
 /// 50 ms of work, one request after another.
 fn in_turn(_: u64) -> ScriptedAnswer {
     ScriptedAnswer {

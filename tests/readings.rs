@@ -373,7 +373,7 @@ fn of_held_prompts(runtime: &str, ranks: u64) -> Case {
     Case { problem, candidate: Candidate { formats: 0, pools, offload: Offload::Nothing } }
 }
 
-/// A server with a stated part of its weights in host memory, and one that attends to an encoder.
+/// A plan, with other values of the catalogue.
 fn of_a_plan(model: &str, plan: &str, set: Option<Vec<String>>) -> Case {
     let problem = ask::ask(&Scenario { set, ..ask::on(model, "1xh100-sxm") }).unwrap();
     let candidate = candidate(&problem, &plan.parse().unwrap()).unwrap();

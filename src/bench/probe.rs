@@ -176,7 +176,7 @@ mod tests {
     fn settings_hold_no_path_address_or_key() {
         let mut kept = BTreeMap::new();
         let reported = json!({
-            "model_path": "/home/me/model", "host": "10.0.0.1", "port": 8000, "api_key": "secret", "tp_size": 2,
+            "model_path": "folder/model", "host": "10.0.0.1", "port": 8000, "api_key": "secret", "tp_size": 2,
             "attention_backend": "fa3", "quantization": "/a/b", "chat_template": "x", "random_seed": 5,
             "internal_states": [{"x": 1}], "nested": {"enable": true, "dtype": "auto", "name": "host-7"},
         });

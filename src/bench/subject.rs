@@ -70,7 +70,7 @@ impl<'a> BenchSubject<'a> {
         if let Some(deployment) = scenario.deployment.as_mut()
             && let Some(plan) = &deployment.plan
         {
-            deployment.plan = Some(without_load(plan.parse()?).to_string());
+            deployment.plan = Some(plan.parse::<PlanText>()?.without_loads().to_string());
         }
         estimate(self.catalog, &EstimateRequest::of(scenario), &UNCONTROLLED).map(Some)
     }
@@ -99,11 +99,6 @@ impl<'a> BenchSubject<'a> {
             ..RunRecord::default()
         }
     }
-}
-
-fn without_load(mut plan: PlanText) -> PlanText {
-    plan.pools.iter_mut().for_each(|pool| pool.concurrency = None);
-    plan
 }
 
 /// The degrees of a plan with equal replicas.

@@ -1,16 +1,16 @@
 //! A log for operators: one line of JSON per response. No body, no address of a client and no name of a host is in it.
 
 use std::sync::Arc;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime};
 
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
-use chrono::{DateTime, SecondsFormat};
 use serde::Serialize;
 
 use super::state::AccessGuards;
 use crate::request::entry;
+use crate::spec::text::in_utc;
 
 #[derive(Serialize)]
 struct LogLine<'a> {
@@ -24,13 +24,6 @@ struct LogLine<'a> {
     ms: f64,
 }
 
-/// Now, in UTC.
-fn now() -> String {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let time = DateTime::from_timestamp(since.as_secs() as i64, since.subsec_nanos());
-    time.map(|time| time.to_rfc3339_opts(SecondsFormat::Millis, true)).unwrap_or_default()
-}
-
 /// Writes a line for every response, where the server has a log.
 pub(super) async fn log(State(guards): State<Arc<AccessGuards>>, request: Request, next: Next) -> Response {
     let Some(write) = guards.access.log else { return next.run(request).await };
@@ -41,7 +34,7 @@ pub(super) async fn log(State(guards): State<Arc<AccessGuards>>, request: Reques
     let route = named.map(|name| format!("/v2/{name}")).or(route).unwrap_or_else(|| "none".to_owned());
     let response = next.run(request).await;
     let line = LogLine {
-        time: now(),
+        time: in_utc(SystemTime::now()),
         method: method.as_str(),
         route: &route,
         status: response.status().as_u16(),

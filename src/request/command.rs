@@ -224,9 +224,8 @@ fn best_plan(catalog: &Catalog, kept: Scenario, result: &EstimateResult) -> Opti
 
 /// A plan without its formats and without the concurrency of its pools, which follows from the traffic.
 fn degrees_only(notation: &str) -> Option<Deployment> {
-    let mut plan = PlanText { weights: None, kv: None, ..notation.parse().ok()? };
-    plan.pools.iter_mut().for_each(|pool| pool.concurrency = None);
-    Some(Deployment { plan: Some(plan.to_string()), ..Deployment::default() })
+    let plan = PlanText { weights: None, kv: None, ..notation.parse().ok()? };
+    Some(Deployment { plan: Some(plan.without_loads().to_string()), ..Deployment::default() })
 }
 
 /// The options that one launch has and the other has not.

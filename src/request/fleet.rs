@@ -114,8 +114,7 @@ pub fn route_scenario(result: &FleetResult, at: usize) -> Result<Scenario, Error
         let found = format!("systems {system}");
         Error::new(format!("routes.{at}.systems"), found, "the index of a system", "save the fleet again")
     })?;
-    let mut plan: PlanText = systems.notation.parse()?;
-    plan.pools.iter_mut().for_each(|pool| pool.concurrency = None);
+    let plan = systems.notation.parse::<PlanText>()?.without_loads();
     let of_route = |bucket: &&TrafficBucket| (bucket.isl, bucket.osl) == (route.isl, route.osl);
     let prefix = result.question.buckets.iter().find(of_route).map(|bucket| bucket.prefix);
     Ok(Scenario {

@@ -39,6 +39,13 @@ pub struct PlanText {
 }
 
 impl PlanText {
+    /// The plan without the concurrency of its pools, which then follows from the traffic.
+    #[must_use]
+    pub fn without_loads(mut self) -> PlanText {
+        self.pools.iter_mut().for_each(|pool| pool.concurrency = None);
+        self
+    }
+
     /// Whether everything that determines the metrics is stated: formats, and the load of each pool that decodes. Then
     /// what is not named, such as a part in host memory, is not there.
     pub fn states_all(&self) -> bool {

@@ -315,12 +315,7 @@ macro_rules! run_metrics {
 
             /// A latency in ms.
             pub fn latency(&self, latency: RunLatency, statistic: RunStatistic) -> Option<f64> {
-                $($(
-                    if (latency, statistic) == (RunLatency::$latency, $statistic) {
-                        return self.$field;
-                    }
-                )?)*
-                None
+                *self.clone().latency_mut(latency, statistic)?
             }
         }
     };

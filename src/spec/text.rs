@@ -2,7 +2,9 @@
 
 use std::collections::HashSet;
 use std::fmt;
+use std::time::{SystemTime, UNIX_EPOCH};
 
+use chrono::{DateTime, SecondsFormat};
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
@@ -252,6 +254,13 @@ pub fn suggest<'a>(wrong: &str, known: impl Iterator<Item = &'a str>, list: &str
         [one, two] => format!("did you mean `{one}` or `{two}`?"),
         [one, two, three, ..] => format!("did you mean `{one}`, `{two}` or `{three}`?"),
     }
+}
+
+/// A time in UTC, to the millisecond: `2026-02-07T21:00:00.000Z` (RFC 3339).
+pub fn in_utc(time: SystemTime) -> String {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let time = DateTime::from_timestamp(since.as_secs() as i64, since.subsec_nanos());
+    time.map(|time| time.to_rfc3339_opts(SecondsFormat::Millis, true)).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -32,9 +32,7 @@ fn given(winner: &Winner) -> Scenario {
 
 /// A plan without the loads of its pools.
 fn plan(notation: &str) -> PlanText {
-    let mut plan: PlanText = notation.parse().unwrap();
-    plan.pools.iter_mut().for_each(|pool| pool.concurrency = None);
-    plan
+    notation.parse::<PlanText>().unwrap().without_loads()
 }
 
 fn read(text: &str, files: &NamedFiles, given: &Scenario) -> EstimateResult {

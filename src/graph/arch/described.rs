@@ -38,7 +38,7 @@ struct WrapperFile<'a> {
     #[serde(borrow)]
     wrappers: BTreeMap<&'a str, DescribedWrapper<'a>>,
     #[serde(borrow)]
-    shared: BTreeMap<&'a str, Vec<Part<'a>>>,
+    shared: BTreeMap<&'a str, Vec<DescribedPart<'a>>>,
 }
 
 /// A wrapper.
@@ -112,7 +112,7 @@ struct DescribedEncoder<'a> {
     #[serde(borrow)]
     derived: Vec<(&'a str, &'a str)>,
     #[serde(borrow)]
-    parts: Vec<Part<'a>>,
+    parts: Vec<DescribedPart<'a>>,
 }
 
 /// The keys of an object of the file that an encoder reads.
@@ -135,7 +135,7 @@ struct DescribedSection<'a> {
 /// Modules with equal tensors.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Part<'a> {
+enum DescribedPart<'a> {
     /// Parts of `shared` by name, under a prefix: `siglip model.vision_tower`.
     Shared(&'a str),
     /// Its tensors.
@@ -175,10 +175,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         return Err(Error::new("model_type", stated, "the model's own type", fix));
     };
     wrapper::set_prompt_aside(keys);
-    keys.set_aside(&wrapper.ignored);
-    for (key, only) in &wrapper.only {
-        keys.only(key, only)?;
-    }
+    accept(keys, &wrapper.ignored, &wrapper.only)?;
     let mut graph = language(keys, &wrapper.text)?;
     let towers = towers(keys, wrapper, &graph)?;
     if let Some([rows, width]) = wrapper.head_sides {
@@ -207,6 +204,16 @@ pub fn towers_of(name: &str, keys: &Keys<'_>, graph: &ModelGraph) -> Result<Vec<
     towers(keys, wrapper, graph)
 }
 
+/// Takes keys without effect on shapes, and keys with the only supported value.
+fn accept(
+    keys: &Keys<'_>,
+    ignored: &[&'static str],
+    only: &BTreeMap<&'static str, Value>,
+) -> Result<(), Error> {
+    keys.set_aside(ignored);
+    only.iter().try_for_each(|(key, value)| keys.only(key, value).map(drop))
+}
+
 fn language(keys: &Keys<'_>, language: &DescribedLanguage<'static>) -> Result<ModelGraph, Error> {
     let Some(at) = language.at else {
         keys.set_aside(&language.ignored);
@@ -218,10 +225,7 @@ fn language(keys: &Keys<'_>, language: &DescribedLanguage<'static>) -> Result<Mo
     let class = stated.as_deref().unwrap_or(language.class);
     let defaults = if of_part(class).is_empty() { of_part(language.class) } else { of_part(class) };
     let inside = inside.with_defaults(defaults);
-    inside.set_aside(&language.ignored);
-    for (key, only) in &language.only {
-        inside.only(key, only)?;
-    }
+    accept(&inside, &language.ignored, &language.only)?;
     let Some((model_type, build)) = language.builders.get(class).and_then(|name| builder(name)) else {
         let allowed: Vec<&str> = language.builders.keys().copied().collect();
         let fix = "report the model: this combination needs its own builder";
@@ -298,8 +302,8 @@ fn tower(
     let mut parts = vec![];
     for described in &encoder.parts {
         match described {
-            Part::Own(own) => parts.extend(copies(own, own.at, own.copies, &values)?),
-            Part::Shared(words) => parts.extend(shared(words, &values)?),
+            DescribedPart::Own(own) => parts.extend(copies(own, own.at, own.copies, &values)?),
+            DescribedPart::Shared(words) => parts.extend(shared(words, &values)?),
         }
     }
     Ok(Some(Tower { name: encoder.name, parts, image_processor: ImageProcessor::Unknown }))
@@ -322,10 +326,7 @@ fn read(keys: &Keys<'_>, section: &DescribedSection<'static>, values: &mut Value
     if !section.at.is_empty() {
         keys.set_aside(&["model_type", "tie_word_embeddings"]);
     }
-    keys.set_aside(&section.ignored);
-    for (key, only) in &section.only {
-        keys.only(key, only)?;
-    }
+    accept(keys, &section.ignored, &section.only)?;
     for (name, key, default) in &section.values {
         // `key=word` is 1 where the key has the word, in a list for each of its entries; `key*1000` is a decimal number.
         let (key, word) = key.split_once('=').map_or((*key, None), |(key, word)| (key, Some(word)));
@@ -393,7 +394,7 @@ fn shared(words: &str, values: &Values) -> Result<Vec<TowerPart>, Error> {
     let times = words.next();
     let mut parts = vec![];
     for own in FILE.shared.get(name).expect("the file has the part") {
-        let Part::Own(own) = own else { continue };
+        let DescribedPart::Own(own) = own else { continue };
         parts.extend(copies(own, &format!("{prefix}{}", own.at), times.or(own.copies), values)?);
     }
     Ok(parts)

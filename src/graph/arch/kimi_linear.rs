@@ -67,18 +67,23 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(whole.graph(layers, vec![]))
 }
 
+/// The linear attention by the keys of transformers; `heads` is the class's number of heads.
+pub fn delta_of(keys: &Keys<'_>, hidden: Count, heads: u64) -> Result<KimiDelta, Error> {
+    Ok(KimiDelta {
+        hidden,
+        heads: keys.count_or("linear_num_heads", heads)?,
+        head_dim: keys.count_or("linear_head_dim", 128)?,
+        kernel: keys.count_or("linear_conv_kernel_dim", 4)?,
+        gates: GateRank::Low,
+    })
+}
+
 /// The linear attention and its layers: by `linear_attn_config`, which counts layers from 1, or by the keys that
 /// transformers writes instead.
 fn linear_attention(keys: &Keys<'_>, hidden: Count, layers: Count) -> Result<(KimiDelta, Vec<bool>), Error> {
     let words = [("linear_attention", true), ("full_attention", false)];
     let Some(linear) = keys.section_or_none("linear_attn_config")? else {
-        let delta = KimiDelta {
-            hidden,
-            heads: keys.count_or("linear_num_heads", 32)?,
-            head_dim: keys.count_or("linear_head_dim", 128)?,
-            kernel: keys.count_or("linear_conv_kernel_dim", 4)?,
-            gates: GateRank::Low,
-        };
+        let delta = delta_of(keys, hidden, 32)?;
         let kinds = layer_kinds(keys, "layer_types", layers, &words)?;
         let usual = || (0..layers.value).map(|layer| layer == 0 || !layer.is_multiple_of(4)).collect();
         return Ok((delta, kinds.unwrap_or_else(usual)));

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::deepseek::{self, DeepseekVariant, Mtp, V3};
 use super::deepseek_sparse::indexer_types;
+use super::kimi_linear;
 use crate::graph::arch::class_keys::ignored;
 use crate::graph::mask::AttentionMask;
 use crate::graph::model::ModelGraph;
@@ -14,7 +15,6 @@ use crate::graph::part::attention::OutputGate;
 use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::hyper::Hyper;
 use crate::graph::part::indexer::Indexer;
-use crate::graph::part::kimi_delta::{GateRank, KimiDelta};
 use crate::graph::part::kinds::{COPY, layer_kinds, layer_switches};
 use crate::graph::part::latent::{Latent, LatentTraits};
 use crate::graph::part::layer::{Layer, Mixer, Network};
@@ -103,13 +103,7 @@ pub fn build_glm5(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let mut latent = read(keys, hidden)?;
     latent.dims.mask = AttentionMask::Selected(indexer.top_k);
     let own = indexer_types(keys, layers, 1)?;
-    let delta = KimiDelta {
-        hidden,
-        heads: keys.count_or("linear_num_heads", 64)?,
-        head_dim: keys.count_or("linear_head_dim", 128)?,
-        kernel: keys.count_or("linear_conv_kernel_dim", 4)?,
-        gates: GateRank::Low,
-    };
+    let delta = kimi_linear::delta_of(keys, hidden, 64)?;
     let words = [("linear_attention", true), ("indexed_attention", false), ("full_attention", false)];
     let recurrent = layer_kinds(keys, "layer_types", layers, &words)?
         .unwrap_or_else(|| (0..layers.value).map(|layer| layer % 4 != 3).collect());

@@ -17,6 +17,11 @@ use crate::spec::model::keys::Keys;
 /// `mistral3`: Pixtral's encoder before Mistral or Ministral.
 pub fn build_mistral3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let graph = inside(keys, "mistral", |keys| language(keys, &["mistral", "ministral3", "mistral4"]))?;
+    behind_pixtral(keys, graph)
+}
+
+/// Pixtral's encoder before a language model of Mistral.
+fn behind_pixtral(keys: &Keys<'_>, graph: ModelGraph) -> Result<ModelGraph, Error> {
     let projector = pixtral::PixtralProjector {
         text: graph.hidden,
         merge: Some(keys.count_or("spatial_merge_size", 2)?),
@@ -35,14 +40,7 @@ pub fn build_mistral_large4(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let norm = graph.head.graph.node_weights_mut().find(|node| node.name == "final_norm");
     let alpha = weight("model.rotary_emb.alpha", vec![pairs], TensorRole::Norm);
     norm.into_iter().for_each(|node| node.weights.push(alpha.clone()));
-    let projector = pixtral::PixtralProjector {
-        text: graph.hidden,
-        merge: Some(keys.count_or("spatial_merge_size", 2)?),
-        bias: keys.flag("multimodal_projector_bias", false)?,
-        places: pixtral::PLACES,
-    };
-    let tower = pixtral::tower(&vision(keys, "pixtral")?, &projector)?;
-    Ok(wrap(graph, INSIDE_MODEL, vec![tower]))
+    behind_pixtral(keys, graph)
 }
 
 /// `glm5_next`: GLM-OCR's encoder before Kimi Delta Attention and latent attention. Old files have the keys of the

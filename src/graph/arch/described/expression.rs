@@ -23,7 +23,7 @@ pub type Values = BTreeMap<String, Named>;
 /// # Errors
 /// A name without a value, a division by zero, a number out of range.
 pub fn evaluate(text: &str, values: &Values) -> Result<i128, Error> {
-    let mut parser = Parser { text, rest: text, values };
+    let mut parser = ExpressionParser { text, rest: text, values };
     let value = parser.sum_or_comparison()?;
     match parser.rest.trim() {
         "" => Ok(value),
@@ -31,13 +31,13 @@ pub fn evaluate(text: &str, values: &Values) -> Result<i128, Error> {
     }
 }
 
-struct Parser<'t> {
+struct ExpressionParser<'t> {
     text: &'t str,
     rest: &'t str,
     values: &'t Values,
 }
 
-impl<'t> Parser<'t> {
+impl<'t> ExpressionParser<'t> {
     fn fault(&self, found: &str) -> Error {
         let expected = format!("a whole number for {}", self.text);
         Error::new("", found.to_owned(), expected, "copy the widths from the model's config.json")
