@@ -225,7 +225,7 @@ impl BenchSession {
         let tokens = |mean: Option<f64>, requested: u64| mean.map_or(requested, |mean| mean.round() as u64);
         RunRecord {
             run_id: fresh_id(),
-            timestamp_utc: in_utc(begun),
+            timestamp_utc: in_utc(begun.duration_since(UNIX_EPOCH).unwrap_or_default()),
             origin: RunOrigin::Own,
             source: Some(subject::program()),
             outcome,

@@ -1,7 +1,7 @@
 //! A log for operators: one line of JSON per response. No body, no address of a client and no name of a host is in it.
 
 use std::sync::Arc;
-use std::time::{Instant, SystemTime};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
@@ -34,7 +34,7 @@ pub(super) async fn log(State(guards): State<Arc<AccessGuards>>, request: Reques
     let route = named.map(|name| format!("/v2/{name}")).or(route).unwrap_or_else(|| "none".to_owned());
     let response = next.run(request).await;
     let line = LogLine {
-        time: in_utc(SystemTime::now()),
+        time: in_utc(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()),
         method: method.as_str(),
         route: &route,
         status: response.status().as_u16(),

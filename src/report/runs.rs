@@ -1,16 +1,11 @@
 //! Runs as a table: their figures, and measured over predicted.
 
+use super::number::digits;
 use super::table::table;
 use crate::spec::run::RunRecord;
 
-/// A time with three significant digits.
 fn ms(value: Option<f64>) -> String {
-    match value {
-        None => String::new(),
-        Some(value) if value >= 100.0 => format!("{value:.0}"),
-        Some(value) if value >= 10.0 => format!("{value:.1}"),
-        Some(value) => format!("{value:.2}"),
-    }
+    value.map_or(String::new(), digits)
 }
 
 fn ratio(measured: Option<f64>, predicted: Option<f64>) -> String {

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::fmt;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use chrono::{DateTime, SecondsFormat};
 use serde::Deserialize;
@@ -256,9 +256,8 @@ pub fn suggest<'a>(wrong: &str, known: impl Iterator<Item = &'a str>, list: &str
     }
 }
 
-/// A time in UTC, to the millisecond: `2026-02-07T21:00:00.000Z` (RFC 3339).
-pub fn in_utc(time: SystemTime) -> String {
-    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+/// A time in UTC, to the millisecond: `2026-02-07T21:00:00.000Z` (RFC 3339), from the time since 1970 began.
+pub fn in_utc(since: Duration) -> String {
     let time = DateTime::from_timestamp(since.as_secs() as i64, since.subsec_nanos());
     time.map(|time| time.to_rfc3339_opts(SecondsFormat::Millis, true)).unwrap_or_default()
 }

@@ -167,7 +167,7 @@ fn keys_of_settings_files_are_the_fields_that_the_runtime_has() {
     let (mut taken, mut refused) = (0, 0);
     for _ in 0..draw::cases(LINES) {
         let row = *random.choice(&rows).unwrap();
-        let listed = row.value.choices.iter().flatten().next().cloned();
+        let listed = row.value.choices.iter().chain(&row.value.known).flatten().next().cloned();
         let low = row.value.above.or(row.value.min).unwrap_or(0.0).max(0.0);
         let value = listed.unwrap_or(match row.value.kind {
             OptionKind::Int => json!(low as u64 + random.u64(1..64)),
