@@ -29,7 +29,7 @@ use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 use crate::spec::model::value::fraction;
-use expression::{Named, Values, evaluate};
+use expression::{Named, NamedValues, evaluate};
 
 /// The file: wrappers by `model_type`, and parts that several encoders have.
 #[derive(Deserialize)]
@@ -281,7 +281,7 @@ fn tower(
     graph: &ModelGraph,
 ) -> Result<Option<Tower>, Error> {
     let number = |count: Count| Named::Number(i128::from(count.value));
-    let mut values = Values::from([
+    let mut values = NamedValues::from([
         ("text".to_owned(), number(graph.hidden)),
         ("text_layers".to_owned(), number(graph.layers)),
         ("text_vocab".to_owned(), number(graph.vocab)),
@@ -322,7 +322,7 @@ fn opened<'c>(keys: &Keys<'c>, path: &'static str) -> Result<Option<Keys<'c>>, E
 }
 
 /// Reads the values of a section.
-fn read(keys: &Keys<'_>, section: &DescribedSection<'static>, values: &mut Values) -> Result<(), Error> {
+fn read(keys: &Keys<'_>, section: &DescribedSection<'static>, values: &mut NamedValues) -> Result<(), Error> {
     if !section.at.is_empty() {
         keys.set_aside(&["model_type", "tie_word_embeddings"]);
     }
@@ -384,7 +384,7 @@ fn named(value: &Value, word: Option<&str>, scale: Option<i128>) -> Option<Named
 }
 
 /// The shared parts of `name prefix [copies] [?condition]`.
-fn shared(words: &str, values: &Values) -> Result<Vec<TowerPart>, Error> {
+fn shared(words: &str, values: &NamedValues) -> Result<Vec<TowerPart>, Error> {
     let (words, condition) = words.split_once('?').map_or((words, None), |(words, when)| (words, Some(when)));
     if condition.map_or(Ok(1), |when| evaluate(when, values))? == 0 {
         return Ok(vec![]);
@@ -405,7 +405,7 @@ fn copies(
     own: &OwnPart<'static>,
     prefix: &str,
     times: Option<&str>,
-    values: &Values,
+    values: &NamedValues,
 ) -> Result<Vec<TowerPart>, Error> {
     let Some(times) = times else { return Ok(part(own, prefix, values)?.into_iter().collect()) };
     let mut parts = vec![];
@@ -430,7 +430,7 @@ fn at_most(times: i128) -> Result<u32, Error> {
 }
 
 /// A part under `prefix`; none where the model does not have it.
-fn part(own: &OwnPart<'static>, prefix: &str, values: &Values) -> Result<Option<TowerPart>, Error> {
+fn part(own: &OwnPart<'static>, prefix: &str, values: &NamedValues) -> Result<Option<TowerPart>, Error> {
     if let Some(when) = own.when
         && evaluate(when, values)? == 0
     {
@@ -471,7 +471,7 @@ fn part(own: &OwnPart<'static>, prefix: &str, values: &Values) -> Result<Option<
 
 /// The tensors of a line, as operators: `name dim … [b] [t] [?condition]`. `a|b` are several names, `t` is a table
 /// without a product, `n` a matrix without a name's ending, `u` a buffer.
-fn tensors(line: &'static str, values: &Values) -> Result<Vec<(Operator, Vec<Weight>)>, Error> {
+fn tensors(line: &'static str, values: &NamedValues) -> Result<Vec<(Operator, Vec<Weight>)>, Error> {
     let (line, condition) = line.split_once('?').map_or((line, None), |(line, when)| (line, Some(when)));
     if let Some(when) = condition
         && evaluate(when, values)? == 0

@@ -16,13 +16,13 @@ pub enum Named {
 }
 
 /// The values by name.
-pub type Values = BTreeMap<String, Named>;
+pub type NamedValues = BTreeMap<String, Named>;
 
 /// The value of `text`.
 ///
 /// # Errors
 /// A name without a value, a division by zero, a number out of range.
-pub fn evaluate(text: &str, values: &Values) -> Result<i128, Error> {
+pub fn evaluate(text: &str, values: &NamedValues) -> Result<i128, Error> {
     let mut parser = ExpressionParser { text, rest: text, values };
     let value = parser.sum_or_comparison()?;
     match parser.rest.trim() {
@@ -34,7 +34,7 @@ pub fn evaluate(text: &str, values: &Values) -> Result<i128, Error> {
 struct ExpressionParser<'t> {
     text: &'t str,
     rest: &'t str,
-    values: &'t Values,
+    values: &'t NamedValues,
 }
 
 impl<'t> ExpressionParser<'t> {
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn sums_products_lists_and_comparisons() {
         let list = Named::List(vec![5, 7]);
-        let values = Values::from([("a".to_owned(), Named::Number(12)), ("list".to_owned(), list)]);
+        let values = NamedValues::from([("a".to_owned(), Named::Number(12)), ("list".to_owned(), list)]);
         for (text, value) in [
             ("a", 12),
             ("a + 2 * 3", 18),
