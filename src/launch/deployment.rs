@@ -3,12 +3,12 @@
 use crate::spec::role::Role;
 use std::collections::BTreeSet;
 
-use super::command::{LaunchCommand, Word, WrittenVariable, command};
+use super::command::{LaunchCommand, Word, WrittenOption, WrittenVariable, command};
 use super::settings::{LaunchModel, SettingValue, Settings, Variable, served_context, settings};
 use super::slots::ReplicaSlot;
 use crate::search::candidate::{Candidate, PoolPlan};
 use crate::search::problem::Problem;
-use crate::spec::launch::{ContainerImage, Launch, LaunchVariable};
+use crate::spec::launch::{ContainerImage, Launch, LaunchVariable, ScalingMetrics};
 use crate::spec::option_table::OptionTable;
 use crate::spec::setting::Setting;
 
@@ -168,6 +168,11 @@ impl<'a> Deployed<'a> {
             written.starter = ranks.program.iter().cloned().map(Word::Text).collect();
         }
         written.environment.extend(self.environment(launch));
+        let metrics = self.scaling().filter(|_| surroundings == Surroundings::Container);
+        written.options.extend(metrics.and_then(|metrics| metrics.option.as_ref()).map(|option| WrittenOption {
+            words: vec![Word::Text(option.clone())],
+            why: "metrics, by which replicas are added and removed".to_owned(),
+        }));
         written
     }
 
@@ -181,6 +186,13 @@ impl<'a> Deployed<'a> {
             why: one.why.clone(),
         };
         launch.environment.iter().filter(own).map(written).collect()
+    }
+
+    /// The metrics by which like replicas are added and removed, where there are several. A router of prefill and decode
+    /// workers lists them all.
+    pub fn scaling(&self) -> Option<&ScalingMetrics> {
+        let several = matches!(self.workers.as_slice(), [one] if one.replicas > 1);
+        self.launch.scaling.as_ref().filter(|_| several)
     }
 
     /// Plan settings for which the runtime has no option, each once.

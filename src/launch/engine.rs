@@ -15,7 +15,7 @@ use crate::spec::writer::{Language, Writer, WrittenText};
 type Fault = minijinja::Error;
 
 /// The templates, by the names under which they import each other.
-const TEMPLATES: [(&str, &str); 14] = [
+const TEMPLATES: [(&str, &str); 15] = [
     ("shell/check", include_str!("templates/check.sh")),
     ("shell/script", include_str!("templates/script.sh")),
     ("shell/start", include_str!("templates/start.sh")),
@@ -27,6 +27,7 @@ const TEMPLATES: [(&str, &str); 14] = [
     ("kubernetes/dynamo", include_str!("templates/dynamo.yaml")),
     ("kubernetes/llm-d", include_str!("templates/llm-d.yaml")),
     ("kubernetes/inference-pool", include_str!("templates/inference-pool.yaml")),
+    ("kubernetes/autoscaling", include_str!("templates/autoscaling.yaml")),
     ("shell/slurm", include_str!("templates/slurm.sh")),
     ("shell/benchmark", include_str!("templates/benchmark.sh")),
     ("markdown/readme", include_str!("templates/readme.md")),

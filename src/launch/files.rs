@@ -122,6 +122,8 @@ pub fn files(deployed: &Deployed, case: &Case) -> Result<Vec<LaunchFile>, Error>
             framework => &dynamo.framework, image => &dynamo.image,
         }),
         dynamo_workers => Serde(dynamo_workers(deployed, &workers)),
+        scaling => Serde(deployed.scaling()),
+        in_flight => case.concurrency.div_ceil(workers[0].replicas),
         workers => Serde(&workers),
         router => Serde(&router),
         remote => deployed.remote.is_some(),
@@ -167,6 +169,9 @@ pub fn files(deployed: &Deployed, case: &Case) -> Result<Vec<LaunchFile>, Error>
         }
         if kubernetes {
             add("kubernetes.yaml", render("kubernetes/kubernetes", context! {})?);
+            if deployed.scaling().is_some() {
+                add("autoscaling.yaml", render("kubernetes/autoscaling", context! {})?);
+            }
         }
         let graph = deployed.launch.dynamo.as_ref().is_some_and(|dynamo| dynamo.image.is_some());
         if graph && image.is_some_and(|image| image.resource == "nvidia.com/gpu") {

@@ -99,7 +99,8 @@ pub fn start_needs(catalog: &Catalog, of: &StartInputs, stated: &Scenario) -> Re
         Some(format) => catalog.load::<NumberFormat>(format)?.bits_per_element.value,
         None => HALF as f64,
     };
-    let matrices = of.padded(rules, tp, element) + of.module(rules, element, logits);
+    let matrices =
+        of.padded(rules, tp, element) + of.kept(rules, tp, element) + of.module(rules, element, logits);
     let context = rules.context.as_ref().map(|one| if tp > 1 { &one.several } else { &one.one });
     let base = context.map_or(runtime.memory.buffers.value, |figure| figure.value);
     let more = of.adapters(tp) + of.graphs(rules, stated) + matrices + of.states(rules, stated, tp);
@@ -125,6 +126,13 @@ pub fn start_needs(catalog: &Catalog, of: &StartInputs, stated: &Scenario) -> Re
         pages,
         attention: PartialResults::of(of, rules.attention_parts.as_ref(), tp),
     })
+}
+
+/// Elements of the routed experts of all layers of a block on a device.
+fn expert_elements(block: &Block, tp: u64) -> f64 {
+    let weights = block.graph.node_weights().flat_map(|node| &node.weights);
+    let experts = weights.filter(|weight| weight.role == TensorRole::Expert).map(Weight::elements);
+    (experts.sum::<u64>() * block.layers.len() as u64 / tp) as f64
 }
 
 /// A degree of the workers that decode.
@@ -219,13 +227,21 @@ impl<'a> StartInputs<'a> {
                 _ => None,
             });
             let Some((hidden, intermediate)) = dims else { return 0.0 };
-            let weights = block.graph.node_weights().flat_map(|node| &node.weights);
-            let experts = weights.filter(|weight| weight.role == TensorRole::Expert).map(Weight::elements);
-            let elements = experts.sum::<u64>() * block.layers.len() as u64 / tp;
             let shard = (intermediate / tp).max(1);
-            elements as f64 * (up(hidden, rule.hidden) * up(shard, rule.intermediate) - 1.0)
+            expert_elements(block, tp) * (up(hidden, rule.hidden) * up(shard, rule.intermediate) - 1.0)
         };
         bytes * self.graph.blocks.iter().map(of_block).sum::<f64>()
+    }
+
+    /// Bytes of experts that are kept as they were read, whose elements have `bytes` each.
+    fn kept(&self, rules: &StartRules, tp: u64, bytes: f64) -> f64 {
+        let is_kept = rules.kept.iter().any(|one| {
+            self.holds(Some(&one.versions))
+                && one.model_types.contains(&self.graph.model_type)
+                && self.weight_format.as_ref().is_some_and(|format| one.formats.contains(format))
+        });
+        let blocks = self.graph.blocks.iter().filter(|_| is_kept);
+        bytes * blocks.map(|block| expert_elements(block, tp)).sum::<f64>()
     }
 
     /// Bytes of the checkpoint's own draft module, its cache and its logits.

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::figure::{Bytes, Figure};
 use super::option_effect::OptionEffects;
@@ -73,6 +73,8 @@ pub struct Launch {
     pub start: StartRules,
     /// Image of llm-d's sidecar, where llm-d serves the runtime.
     pub llm_d_sidecar: Option<String>,
+    /// Metrics that say how many requests its servers have, where they have such.
+    pub scaling: Option<ScalingMetrics>,
     /// Benchmark commands that pose the problem to the running server, as templates.
     #[serde(default)]
     pub benchmarks: Vec<Benchmark>,
@@ -81,6 +83,20 @@ pub struct Launch {
     /// The effect of options that no setting carries.
     #[serde(default)]
     pub effects: OptionEffects,
+}
+
+/// Gauges of a server, by which replicas are added and removed.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ScalingMetrics {
+    /// Requests that run.
+    pub running: String,
+    /// Requests that wait.
+    pub waiting: String,
+    /// The option without which the server has no metrics.
+    pub option: Option<String>,
+    /// Source.
+    pub source: String,
 }
 
 /// A default of the newest versions on devices of a size, where measured servers had another.

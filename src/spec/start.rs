@@ -28,6 +28,8 @@ pub struct StartRules {
     pub utilization: Vec<StartShare>,
     /// Matrices of experts that are padded.
     pub padding: Vec<ExpertPadding>,
+    /// Matrices of experts that are in memory twice.
+    pub kept: Vec<KeptWeights>,
     /// Slots of recurrent states that are allocated before the cache.
     pub states: Option<StateSlots>,
     /// The checkpoint's own draft module, where no setting carries it.
@@ -157,6 +159,20 @@ pub struct StartShare {
     /// Versions; all if absent.
     pub versions: Option<VersionRange>,
     pub share: Figure<Ratio>,
+}
+
+/// Matrices of routed experts that are kept as they were read, next to those that kernels use.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct KeptWeights {
+    /// Versions.
+    pub versions: VersionRange,
+    /// `model_type` of the models.
+    pub model_types: Vec<String>,
+    /// Weight formats.
+    pub formats: Vec<String>,
+    /// Source.
+    pub source: String,
 }
 
 /// Matrices of routed experts whose sides are rounded up.

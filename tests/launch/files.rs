@@ -53,6 +53,7 @@ fn manifests_pass_their_schemas() {
             "kubernetes.yaml",
             "dynamo.yaml",
             "inference-pool.yaml",
+            "autoscaling.yaml",
             "llm-d-values.yaml",
             "disaggregated.yaml",
         ] {
