@@ -10,6 +10,7 @@ mod probe;
 mod prompts;
 pub mod protocol;
 pub mod records;
+pub mod started;
 mod subject;
 mod summary;
 
@@ -33,6 +34,7 @@ use points::{LoadPoint, PointLoad};
 use probe::{ServerFacts, facts, grown, scraped};
 use prompts::{TOKEN_BYTES, prompt};
 use protocol::{Protocol, TextRequest};
+use subject::program;
 use summary::{RunSummary, summary};
 
 pub use client::Endpoint;
@@ -227,7 +229,7 @@ impl BenchSession {
             run_id: fresh_id(),
             timestamp_utc: in_utc(begun.duration_since(UNIX_EPOCH).unwrap_or_default()),
             origin: RunOrigin::Own,
-            source: Some(subject::program()),
+            source: Some(program()),
             outcome,
             context_tokens: tokens(found.prompt_tokens, point.isl),
             output_tokens: tokens(found.output_tokens, point.osl),

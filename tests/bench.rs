@@ -10,13 +10,15 @@ use std::time::{Duration, Instant};
 
 use mantile::bench::points::{LoadPoint, PointLoad};
 use mantile::bench::protocol::Protocol;
+use mantile::bench::started::StartedServer;
 use mantile::bench::{BenchSession, BenchSettings, BenchSubject, Endpoint};
 use mantile::http::mock::{MockDeployment, serve_mock};
+use mantile::report::launch::{LaunchFile, LaunchReport};
 use mantile::request::UNCONTROLLED;
 use mantile::request::simulate::SimulateRequest;
 use mantile::request::validate::table::{MeasuredTable, usable_rows};
 use mantile::spec::deployment::Deployment;
-use mantile::spec::run::{RunOutcome, RunRecord};
+use mantile::spec::run::{BenchMetrics, RunOutcome, RunRecord};
 use mantile::spec::scenario::Scenario;
 use mantile::validate::score::quantile;
 use serde_json::{Value, json};
@@ -371,4 +373,65 @@ fn a_simulated_server_is_as_fast_as_predicted() {
     let read = usable_rows(&[MeasuredTable { name: "runs.jsonl".to_owned(), csv: lines }]).unwrap();
     assert_eq!((read.rows.len(), read.dropped.len()), (2, 0));
     assert_eq!(read.rows[1].concurrency, Some(4));
+}
+
+/// A launch whose script runs `command`.
+fn launch_of(command: &str) -> LaunchReport {
+    let text = format!("#!/usr/bin/env bash\n{command}\n");
+    let files = vec![LaunchFile { path: "start.sh".to_owned(), text }];
+    LaunchReport { runtime: "vllm".to_owned(), files, ..LaunchReport::default() }
+}
+
+/// Longest start of the simulated server.
+const START: Duration = Duration::from_secs(120);
+
+/// The server of a launch runs until it is dropped, with all the processes that its script started.
+#[test]
+fn a_launched_server_is_measured_and_stopped() {
+    let program = env!("CARGO_BIN_EXE_mantile-opt");
+    let deployment = "--model Qwen3-0.6B --hardware 1xh100 --tp 1 --isl 64 --osl 8";
+    let command = format!("'{program}' mock --listen \"$HOST:$PORT\" {deployment} &\nwait -n");
+    let mut server = StartedServer::start(&launch_of(&command), None).unwrap();
+    assert_eq!(server.ready("/health", START).unwrap(), Ok(()));
+    let address: SocketAddr = server.address.strip_prefix("http://").unwrap().parse().unwrap();
+    let point = LoadPoint { isl: 64, osl: 8, load: PointLoad::Clients(2) };
+    let run = measured(settings(address), &point);
+    assert_eq!((run.outcome, run.requests.unwrap().answered), (RunOutcome::Measured, 20));
+    drop(server);
+    assert!(TcpStream::connect(address).is_err(), "the server outlives its launch");
+}
+
+/// A start that fails says why, as a record that holds no line of the output.
+#[test]
+fn a_failed_start_is_a_record_with_its_reason() {
+    let scenario = Scenario {
+        model: Some("Llama-3.1-8B".to_owned()),
+        hardware: Some("1xh100".to_owned()),
+        deployment: Some(Deployment { plan: Some("1 x tp1".to_owned()), ..Deployment::default() }),
+        ..Scenario::default()
+    };
+    let subject = BenchSubject::of(catalog(), scenario).unwrap();
+    let point = LoadPoint { isl: 64, osl: 8, load: PointLoad::Clients(2) };
+    let found = subject.estimate(&point).unwrap().unwrap();
+    let outcome = |command: &str| {
+        let log = tempfile::NamedTempFile::new().unwrap();
+        let mut server = StartedServer::start(&launch_of(command), Some(log.path())).unwrap();
+        let failed = server.ready("/health", START).unwrap().unwrap_err();
+        let run = failed.record(&subject, &point, &found);
+        assert!(!serde_json::to_string(&run).unwrap().contains("secret"), "{run:?}");
+        assert!(run.metrics == BenchMetrics::default() && run.prediction.is_some());
+        (run.outcome, run.env["failure"].clone(), failed.line)
+    };
+    let full = "echo 'secret torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.50 GiB.' >&2; exit 1";
+    let (how, reason, line) = outcome(full);
+    assert_eq!((how, reason), (RunOutcome::Oom, json!("oom_load")));
+    assert!(line.starts_with("secret torch"), "{line}");
+    assert_eq!(outcome("echo secret; exit 3").0, RunOutcome::NotStarted);
+}
+
+#[test]
+fn a_launch_without_a_script_for_this_host_is_a_fault() {
+    let fault = StartedServer::start(&LaunchReport::refused("vllm", vec!["too large".to_owned()]), None);
+    let fault = fault.unwrap_err();
+    assert_eq!((fault.key.as_str(), fault.found.as_str()), ("launch", "a launch that cannot run: too large"));
 }

@@ -82,6 +82,19 @@ impl LoadPoint {
         Ok(points)
     }
 
+    /// The load for which a server is started that all of these loads are sent to: the longest texts, and the most
+    /// requests at a time.
+    pub fn largest(points: &[LoadPoint]) -> Option<LoadPoint> {
+        let isl = points.iter().map(|point| point.isl).max()?;
+        let osl = points.iter().map(|point| point.osl).max()?;
+        let size = |load: &PointLoad| match load {
+            PointLoad::Clients(clients) => *clients as f64,
+            PointLoad::Rate { per_s, .. } => *per_s,
+        };
+        let load = points.iter().map(|point| point.load).max_by(|a, b| size(a).total_cmp(&size(b)))?;
+        Some(LoadPoint { isl, osl, load })
+    }
+
     fn with(self, key: &str, variation: f64, value: Option<f64>) -> Result<LoadPoint, Error> {
         let unknown = || {
             let fix = "vary these keys; start a server for each value of another one, and measure each";

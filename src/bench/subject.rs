@@ -14,6 +14,9 @@ use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
 use crate::store::resolved_scenario::ResolvedScenario;
 
+/// The workload of the catalogue whose requests have all the same lengths, as those of a measurement have.
+const EQUAL_LENGTHS: &str = "benchmark";
+
 /// The deployment that a server runs.
 pub struct BenchSubject<'a> {
     catalog: &'a Catalog,
@@ -65,6 +68,7 @@ impl<'a> BenchSubject<'a> {
             osl: Some(point.osl),
             concurrency,
             rate,
+            workload: self.scenario.workload.clone().or_else(|| Some(EQUAL_LENGTHS.to_owned())),
             ..self.scenario.clone()
         };
         if let Some(deployment) = scenario.deployment.as_mut()

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::time::Duration;
 
+use super::deadline::with_deadline;
 use super::defaults::AppliedDefaults;
 use super::estimate::PlannedArgs;
 use super::output::OutputArgs;
@@ -16,16 +17,24 @@ use super::{CliError, ExitStatus};
 use crate::bench::points::{BenchSuite, LoadPoint};
 use crate::bench::protocol::Protocol;
 use crate::bench::records::{RecordFile, line};
+use crate::bench::started::{FailedStart, StartedServer};
 use crate::bench::{BenchSession, BenchSettings, BenchSubject, Endpoint, LEAST_REPEATS, fresh_seed, is_done};
+use crate::report::launch::LaunchReport;
 use crate::report::result::EstimateResult;
 use crate::report::runs::runs_table;
 use crate::report::table::table;
+use crate::request::optimize::{OptimizeRequest, at, optimize};
+use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
-use crate::spec::limits::{ARRIVAL_VARIATION, CLIENT_TIMEOUT, REPEATS, SEED, SENT, WARM_UP, number, whole};
+use crate::spec::limits::{
+    ARRIVAL_VARIATION, CLIENT_TIMEOUT, REPEATS, SEED, SENT, START_TIMEOUT, WARM_UP, number, whole,
+};
 use crate::spec::run::{RunOutcome, RunRecord};
 use crate::spec::scenario::Scenario;
 use crate::spec::vary::VariedKey;
+use crate::spec::visible::visible;
 use crate::store::catalog::Catalog;
+use crate::store::interrupt::{pressed, with_interrupt};
 
 const AFTER: &str = "\
 Requests go to the server of --endpoint, and the time of each chunk of their answers is kept: TTFT, TPOT, times between \
@@ -43,6 +52,7 @@ Examples:
   mantile-opt bench --endpoint http://127.0.0.1:8000 --isl 2048 --osl 128 --vary concurrency=1..64*2 --out runs.jsonl --resume
   mantile-opt bench --endpoint http://127.0.0.1:8000 --vary rate=1,2,4 --arrival-variation 0 --requests 200
   mantile-opt bench --endpoint http://127.0.0.1:8080 --protocol llama.cpp --suite smoke --json
+  mantile-opt bench --launch --model Qwen3-8B --hardware 1xl40s --suite standard --out runs.jsonl
   mantile-opt bench --endpoint http://127.0.0.1:8000 --hardware 1xl40s --model Qwen3-8B --suite full --dry-run
   mantile-opt validate runs.jsonl";
 
@@ -52,8 +62,17 @@ pub struct Bench {
     #[command(flatten)]
     pub planned: PlannedArgs,
     /// Address of the server
-    #[arg(long, value_name = "URL", help_heading = "Measurement")]
-    pub endpoint: String,
+    #[arg(long, value_name = "URL", required_unless_present = "launch", help_heading = "Measurement")]
+    pub endpoint: Option<String>,
+    /// Start the server on this host from the files of `deploy`, wait until it is ready, and stop it at the end
+    #[arg(long, conflicts_with = "endpoint", help_heading = "Measurement")]
+    pub launch: bool,
+    /// Longest wait until a started server is ready
+    #[arg(long, value_name = "S", default_value = "1800", value_parser = number(&START_TIMEOUT), allow_negative_numbers = true, requires = "launch", help_heading = "Measurement")]
+    pub start_timeout: f64,
+    /// A file for the output of a started server [default: none is kept]
+    #[arg(long, value_name = "FILE", requires = "launch", help_heading = "Measurement")]
+    pub log: Option<PathBuf>,
     /// Interface of the server
     #[arg(
         long,
@@ -119,19 +138,75 @@ pub struct Bench {
     pub applied: AppliedDefaults,
 }
 
+/// An address to which nothing is sent.
+const NOWHERE: &str = "http://127.0.0.1";
+/// The list of models, which every server has.
+const MODELS: &str = "/v1/models";
+
+/// The start of a server.
+enum Started {
+    Ready(StartedServer),
+    Failed(Box<RunRecord>),
+}
+
+/// The question with the best plan, where it states none.
+fn with_best_plan(catalog: &Catalog, scenario: Scenario) -> Result<Scenario, Error> {
+    if scenario.deployment.as_ref().is_some_and(Deployment::is_stated) {
+        return Ok(scenario);
+    }
+    let request = OptimizeRequest::best_of(scenario.clone());
+    let best = with_deadline(None, |control| optimize(catalog, &request, control))?;
+    let none = || {
+        let fix = "see `mantile-opt optimize` for the reasons, or state a plan";
+        Error::new("launch", "no plan that meets the limits", "a plan that runs", fix)
+    };
+    best.best.as_ref().map(|found| at(&scenario, found)).ok_or_else(none)
+}
+
+/// Says why a server did not start.
+fn show_failure(failed: &FailedStart) -> Result<(), CliError> {
+    let line = visible(&failed.line);
+    writeln!(anstream::stderr(), "The server did not start: {}. {line}", failed.reason.words())?;
+    Ok(())
+}
+
 /// A load with its estimate.
 type Estimated = (LoadPoint, Option<EstimateResult>);
 
 impl Bench {
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
-        let settings = self.settings()?;
         let scenario = self.planned.scenario()?;
         self.planned.problem.save(catalog, &scenario)?;
+        let scenario = if self.launch { with_best_plan(catalog, scenario)? } else { scenario };
         if self.dry_run {
+            let settings = self.settings(self.endpoint.as_deref().unwrap_or(NOWHERE))?;
             let points = self.estimated(&BenchSubject::of(catalog, scenario)?)?;
             return OutputArgs::default().write(&plan_table(&settings, &points));
         }
         let mut file = self.out.as_deref().map(RecordFile::open).transpose()?;
+        if let Some(endpoint) = &self.endpoint {
+            return self.measured(catalog, scenario, endpoint, &mut file);
+        }
+        with_interrupt(|| match self.started(catalog, &scenario)? {
+            Started::Ready(server) => self.measured(catalog, scenario, &server.address, &mut file),
+            Started::Failed(run) => {
+                if let Some(file) = &mut file {
+                    file.append(&run)?;
+                }
+                self.print(&[*run])
+            }
+        })
+    }
+
+    /// Measures the loads at a server.
+    fn measured(
+        &self,
+        catalog: &Catalog,
+        scenario: Scenario,
+        endpoint: &str,
+        file: &mut Option<RecordFile>,
+    ) -> Result<ExitStatus, CliError> {
+        let settings = self.settings(endpoint)?;
         let session = BenchSession::begin(settings.clone())?;
         let named = scenario.model.clone().or_else(|| Some(session.model().to_owned()));
         let subject = BenchSubject::of(catalog, Scenario { model: named, ..scenario })?;
@@ -140,13 +215,13 @@ impl Bench {
             points.retain(|(point, _)| !is_done(&file.earlier, point, self.protocol));
         }
         let mut runs = vec![];
-        for (place, (point, found)) in points.iter().enumerate() {
+        for (place, (point, found)) in points.iter().enumerate().take_while(|_| !pressed()) {
             show_load((place, points.len()), point)?;
             let requests = settings.counted(point).count();
             let run = with_progress(requests, |progress| {
                 session.measure(&subject, point, found.as_ref(), progress)
             });
-            if let Some(file) = &mut file {
+            if let Some(file) = file {
                 file.append(&run)?;
             }
             runs.push(run);
@@ -160,10 +235,36 @@ impl Bench {
         Ok(ExitStatus::of(runs.iter().all(|run| run.outcome == RunOutcome::Measured)))
     }
 
-    fn settings(&self) -> Result<BenchSettings, Error> {
+    /// Starts the server that all loads are sent to.
+    fn started(&self, catalog: &Catalog, scenario: &Scenario) -> Result<Started, CliError> {
+        let subject = BenchSubject::of(catalog, scenario.clone())?;
+        let points: Vec<LoadPoint> = self.estimated(&subject)?.into_iter().map(|(point, _)| point).collect();
+        let largest = LoadPoint::largest(&points).unwrap_or_else(|| subject.point(self.arrival_variation));
+        let Some(found) = subject.estimate(&largest)? else {
+            let fix = "add --hardware, e.g. --hardware 1xl40s";
+            return Err(Error::new("hardware", "a launch without hardware", "the hardware of this host", fix).into());
+        };
+        let refused = || LaunchReport::refused(&found.question.runtime, found.candidate.violations.clone());
+        let launch = found.launch.clone().unwrap_or_else(refused);
+        let health = match (&launch.router, catalog.launch_of(&launch.runtime)?) {
+            (None, Some((known, _))) => known.health,
+            _ => MODELS.to_owned(),
+        };
+        let mut server = StartedServer::start(&launch, self.log.as_deref())?;
+        let within = Duration::try_from_secs_f64(self.start_timeout).unwrap_or(Duration::MAX);
+        Ok(match server.ready(&health, within)? {
+            Ok(()) => Started::Ready(server),
+            Err(failed) => {
+                show_failure(&failed)?;
+                Started::Failed(Box::new(failed.record(&subject, &largest, &found)))
+            }
+        })
+    }
+
+    fn settings(&self, endpoint: &str) -> Result<BenchSettings, Error> {
         let token = self.token_file.as_deref().map(token).transpose()?;
         Ok(BenchSettings {
-            endpoint: Endpoint::parse(&self.endpoint, token)?,
+            endpoint: Endpoint::parse(endpoint, token)?,
             protocol: self.protocol,
             model: self.served_model.clone(),
             fixed_length: !self.plain,
