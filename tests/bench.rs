@@ -422,7 +422,8 @@ fn a_failed_start_is_a_record_with_its_reason() {
         assert!(run.metrics == BenchMetrics::default() && run.prediction.is_some());
         (run.outcome, run.env["failure"].clone(), failed.line)
     };
-    let full = "echo 'secret torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.50 GiB.' >&2; exit 1";
+    let full =
+        "echo 'secret torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.50 GiB.' >&2; exit 1";
     let (how, reason, line) = outcome(full);
     assert_eq!((how, reason), (RunOutcome::Oom, json!("oom_load")));
     assert!(line.starts_with("secret torch"), "{line}");

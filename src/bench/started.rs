@@ -65,7 +65,8 @@ impl StartedServer {
     /// The launch has no script for one host, or a file cannot be written.
     pub fn start(launch: &LaunchReport, log: Option<&Path>) -> Result<StartedServer, Error> {
         if launch.file(SCRIPT).is_none() {
-            let fix = "state a plan on the devices of this host, or start the server yourself and use --endpoint";
+            let fix =
+                "state a plan on the devices of this host, or start the server yourself and use --endpoint";
             let found = match launch.infeasible.iter().chain(&launch.unsupported).next() {
                 Some(reason) => format!("a launch that cannot run: {reason}"),
                 None => "a launch over several hosts".to_owned(),
@@ -73,7 +74,12 @@ impl StartedServer {
             return Err(Error::new("launch", found, "a launch on this host", fix));
         }
         let fault = |error: io::Error| {
-            Error::new("launch", spell(&error), "processes that start on this host", "free the disk and the port")
+            Error::new(
+                "launch",
+                spell(&error),
+                "processes that start on this host",
+                "free the disk and the port",
+            )
         };
         let folder = tempfile::tempdir().map_err(fault)?;
         for file in &launch.files {

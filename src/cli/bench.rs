@@ -242,7 +242,13 @@ impl Bench {
         let largest = LoadPoint::largest(&points).unwrap_or_else(|| subject.point(self.arrival_variation));
         let Some(found) = subject.estimate(&largest)? else {
             let fix = "add --hardware, e.g. --hardware 1xl40s";
-            return Err(Error::new("hardware", "a launch without hardware", "the hardware of this host", fix).into());
+            return Err(Error::new(
+                "hardware",
+                "a launch without hardware",
+                "the hardware of this host",
+                fix,
+            )
+            .into());
         };
         let refused = || LaunchReport::refused(&found.question.runtime, found.candidate.violations.clone());
         let launch = found.launch.clone().unwrap_or_else(refused);

@@ -169,9 +169,11 @@ impl<'a> Deployed<'a> {
         }
         written.environment.extend(self.environment(launch));
         let metrics = self.scaling().filter(|_| surroundings == Surroundings::Container);
-        written.options.extend(metrics.and_then(|metrics| metrics.option.as_ref()).map(|option| WrittenOption {
-            words: vec![Word::Text(option.clone())],
-            why: "metrics, by which replicas are added and removed".to_owned(),
+        written.options.extend(metrics.and_then(|metrics| metrics.option.as_ref()).map(|option| {
+            WrittenOption {
+                words: vec![Word::Text(option.clone())],
+                why: "metrics, by which replicas are added and removed".to_owned(),
+            }
         }));
         written
     }
