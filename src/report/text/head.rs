@@ -12,6 +12,7 @@ use crate::report::proof::StoppedBy;
 use crate::report::result::{EstimateResult, Feasibility, OptimizeResult, ReportedDeployment};
 use crate::report::table::grouped;
 use crate::search::outcome::Status;
+use crate::spec::objective::{Metric, MetricInput};
 use crate::spec::percentile::{Confidence, OddsLevel};
 use crate::spec::role::Role;
 
@@ -42,9 +43,20 @@ pub fn plan(best: &ReportedDeployment) -> String {
     }
 }
 
+/// The model and the hardware.
+fn subject(inputs: &ReportInputs) -> String {
+    let read_as = inputs.read_as.as_ref().map_or_else(String::new, |base| format!(" (read as {base})"));
+    format!("{}{read_as} on {}", inputs.model, inputs.hardware)
+}
+
 /// The problem: model, hardware, traffic, latency SLOs, objective.
 pub fn problem(inputs: &ReportInputs) -> String {
-    let ReportInputs { model, hardware, devices, workload, isl, osl, prefix, .. } = inputs;
+    format!("{}, {}", subject(inputs), conditions(inputs))
+}
+
+/// Devices, traffic, latency SLOs, objective.
+fn conditions(inputs: &ReportInputs) -> String {
+    let ReportInputs { devices, workload, isl, osl, prefix, .. } = inputs;
     let cached = if *prefix > 0 { format!(" ({} cached)", grouped(*prefix)) } else { String::new() };
     let images = inputs.images.map_or(String::new(), |images| {
         let each = count(images.tokens, "token");
@@ -69,7 +81,6 @@ pub fn problem(inputs: &ReportInputs) -> String {
             None => format!("; {} drafts {tokens}, acceptance {}", found.draft, percent(found.acceptance)),
         }
     });
-    let read_as = inputs.read_as.as_ref().map_or_else(String::new, |base| format!(" (read as {base})"));
     let limits = super::metrics::limits(&inputs.limits);
     let risk = match inputs.risk {
         Confidence::Odds(level) if !limits.is_empty() && level != OddsLevel::DEFAULT => {
@@ -79,7 +90,7 @@ pub fn problem(inputs: &ReportInputs) -> String {
     };
     let limits = if limits.is_empty() { "no latency SLO".to_string() } else { limits.join(", ") };
     format!(
-        "{model}{read_as} on {hardware}, {}; {workload}: {} tokens in{cached}{images}, {} out{flow}{speculation}; {limits}{risk}; objective {}",
+        "{}; {workload}: {} tokens in{cached}{images}, {} out{flow}{speculation}; {limits}{risk}; objective {}",
         count(*devices, "device"),
         grouped(*isl),
         grouped(*osl),
@@ -186,12 +197,56 @@ pub fn sentence(best: &ReportedDeployment, inputs: &ReportInputs) -> String {
     format!("{}, {weights}, {runtime}{}{yielded}", plan(best), offloaded(best, inputs))
 }
 
-/// The result in one line, the problem in the next.
+/// The figures of the headline: of the objective, throughput and cost, each with what can be counted on, and the odds.
+fn figures(best: &ReportedDeployment, inputs: &ReportInputs) -> Option<String> {
+    let metrics = best.metrics.as_ref()?;
+    let objective = inputs.optimize.first().map(|term| term.metric);
+    let first = objective.filter(|metric| *metric != Metric::OutputTokS);
+    let figure = |metric: Metric| {
+        let value = format_metric(metric, best.figure(metric)?);
+        let sure = counted_on(best, metric).map(|end| format!(" (count on {})", format_metric(metric, end)));
+        Some(value + &sure.unwrap_or_default())
+    };
+    let cost = metrics
+        .usd_per_mtok
+        .filter(|_| objective.is_none_or(|metric| metric.entry().needs != MetricInput::Price));
+    let odds = best.slo_odds.as_ref().map(|odds| format!("SLO odds {}", percent(odds.all)));
+    let parts = [
+        first.and_then(figure),
+        figure(Metric::OutputTokS),
+        cost.map(|usd| format_metric(Metric::UsdPerMtok, usd)),
+        odds,
+    ];
+    Some(parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
+}
+
+/// The end of the interval that nine measurements of ten are as good as; none without an interval.
+fn counted_on(best: &ReportedDeployment, metric: Metric) -> Option<f64> {
+    let intervals = best.intervals.as_ref()?;
+    match metric {
+        Metric::OutputTokS => Some(intervals.output_tok_s.p10),
+        Metric::Ttft => Some(intervals.ttft_ms.p90),
+        Metric::Tpot => Some(intervals.tpot_ms.p90),
+        Metric::E2e => intervals.e2e_ms.map(|of| of.p90),
+        _ => None,
+    }
+}
+
+/// Model, hardware, plan, formats and runtime, with the figures.
+fn in_words(best: &ReportedDeployment, inputs: &ReportInputs, formats: &str) -> String {
+    let figures = figures(best, inputs).map_or_else(String::new, |text| format!(", {text}"));
+    let plan = plan(best);
+    format!("{}: {plan}, {formats}, {}{}{figures}", subject(inputs), runtime(inputs), offloaded(best, inputs))
+}
+
+/// The result in one line, its proof in the next, then the problem.
 pub fn answer(answer: &OptimizeResult, best: &ReportedDeployment, width: usize) -> String {
-    let line = wrap(&format!("{}, {}", sentence(best, &answer.question), proof(answer)), width, 0, 2);
+    let inputs = &answer.question;
+    let line = wrap(&in_words(best, inputs, &weights(best)), width, 0, 2);
     let style = if answer.status == Status::Optimal { GOOD } else { BOLD };
-    let warnings = theoretical(&answer.question) + &warning(unproved(answer));
-    warnings + &headline(style, &line) + &wrap(&problem(&answer.question), width, 0, 2)
+    let warnings = theoretical(inputs) + &warning(unproved(answer));
+    let below = [proof(answer), conditions(inputs)].map(|text| wrap(&text, width, 0, 2)).concat();
+    warnings + &headline(style, &line) + &below
 }
 
 /// Lines of which the first is in a style.
@@ -240,9 +295,8 @@ pub fn estimate(report: &EstimateResult, width: usize) -> String {
         text.push_str(&format!("{}\n", styled(BAD, verdict)));
         text.extend(candidate.violations.iter().map(|reason| wrap(&format!("- {reason}"), width, 2, 4)));
     }
-    let yielded = yielded(candidate, inputs).map_or_else(String::new, |text| format!(": {text}"));
-    let formats = format!("{weights} weights, {kv_format} KV, {}", runtime(inputs));
-    let evidence = evidence(candidate).map_or_else(String::new, |text| format!("; {text}"));
-    let line = format!("{}, {formats}{}{yielded}{evidence}", plan(candidate), offloaded(candidate, inputs));
-    text + &headline(BOLD, &wrap(&line, width, 0, 2)) + &wrap(&problem(inputs), width, 0, 2)
+    let line = in_words(candidate, inputs, &format!("{weights} weights, {kv_format} KV"));
+    let below = evidence(candidate).into_iter().chain([conditions(inputs)]);
+    let below: String = below.map(|text| wrap(&text, width, 0, 2)).collect();
+    text + &headline(BOLD, &wrap(&line, width, 0, 2)) + &below
 }
