@@ -30,6 +30,7 @@ pub mod launch;
 pub mod left_out;
 pub mod machine;
 pub mod nearest;
+pub mod next_run;
 pub mod notation;
 pub mod number;
 pub mod operation;

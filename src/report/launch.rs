@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::cost::CostReport;
+use super::next_run::NextRun;
 use super::result::ReportedDeployment;
 use super::sheet;
 use crate::spec::option_effect::WordEffect;
@@ -38,6 +39,9 @@ pub struct LaunchReport {
     /// Options of a measured server of this kind that the commands do not have; absent where none is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published: Option<PublishedFlags>,
+    /// The run that would narrow its intervals most for its cost; absent where that is none on one host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_run: Option<NextRun>,
     /// The files, as `--emit` writes them.
     pub files: Vec<LaunchFile>,
 }

@@ -11,6 +11,7 @@ use crate::launch::published_flags::{PublishedServer, ServerKind};
 use crate::launch::settings::LaunchModel;
 use crate::launch::slots::{MOST_LISTED, lists_replicas};
 use crate::report::launch::{LaunchFlag, LaunchReport, LaunchWorker, PublishedFlags};
+use crate::report::next_run::NextRun;
 use crate::report::number::digits;
 use crate::report::result::{Quantiles, ReportedDeployment};
 use crate::search::candidate::{Candidate, PoolPlan};
@@ -70,6 +71,11 @@ pub fn launch(
         report.published =
             choice.and_then(|choice| published(&report, (resolved, problem), choice, &launch.effects));
     }
+    if report.runs() && report.workers.iter().all(|worker| worker.hosts == 1) {
+        let own = resolved.correction(&reported.weight_format).and_then(|own| own.time.as_ref());
+        let question = measured_question(scenario, resolved);
+        report.next_run = NextRun::of(reported, own.map_or(0, |own| own.rows), question);
+    }
     if models.iter().any(|model| model.refused.is_some()) {
         report.workers.clear();
     }
@@ -78,6 +84,27 @@ pub fn launch(
         report.notes.push(note.to_owned());
     }
     Ok(report)
+}
+
+/// The part of a question that a measurement has: without SLOs, objective and rate.
+fn measured_question(scenario: &Scenario, resolved: &ResolvedScenario) -> Scenario {
+    let of = scenario.clone();
+    Scenario {
+        model: of.model.or(Some(resolved.model.name.clone())),
+        hardware: of.hardware.or(Some(resolved.cluster.id.clone())),
+        host: of.host,
+        host_memory: of.host_memory,
+        p2p: of.p2p,
+        network: of.network,
+        runtime: Some(resolved.runtime.id.clone()),
+        runtime_version: of.runtime_version,
+        draft: of.draft,
+        draft_tokens: of.draft_tokens,
+        acceptance: of.acceptance,
+        isl: Some(resolved.lengths().isl),
+        osl: Some(resolved.lengths().osl),
+        ..Scenario::default()
+    }
 }
 
 /// The options of the nearest measured server beyond those of `report`.
@@ -172,6 +199,7 @@ pub(super) fn launch_report(
         unsupported,
         notes: notes(runtime, deployed),
         published: None,
+        next_run: None,
         files,
     })
 }

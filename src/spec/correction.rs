@@ -16,6 +16,17 @@ pub fn weight(rows: usize) -> f64 {
     rows / (rows + ROW_VARIANCE)
 }
 
+/// The share of the variance of a further row that is left when `rows` of its cell are measured.
+fn left(rows: usize) -> f64 {
+    (1.0 - weight(rows) + ROW_VARIANCE) / (1.0 + ROW_VARIANCE)
+}
+
+/// Quantiles of measured / predicted of a further row after one more was measured, from those after `rows`.
+pub fn narrowed_by_one(ends: [f64; 3], rows: usize) -> [f64; 3] {
+    let power = (left(rows + 1) / left(rows)).sqrt();
+    ends.map(|end| libm::pow(end, power))
+}
+
 /// A factor with its p10 and p90.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -66,8 +77,7 @@ impl ShrunkFactor {
 
     /// Quantiles of measured / predicted of a further row, where `ends` are those before any row of the cell was measured.
     pub fn narrow(&self, ends: [f64; 3]) -> [f64; 3] {
-        let left = (1.0 - weight(self.rows) + ROW_VARIANCE) / (1.0 + ROW_VARIANCE);
-        ends.map(|end| libm::pow(end, left.sqrt()))
+        ends.map(|end| libm::pow(end, left(self.rows).sqrt()))
     }
 
     /// Quantiles of measured / predicted of a further row, from the interval of the factor.
@@ -122,6 +132,8 @@ mod tests {
             let [a, _, b] = fewer.narrow([low, 1.0, high]);
             prop_assert!(a > low && b < high);
             prop_assert!(b > fewer.high / fewer.times && a < fewer.low / fewer.times);
+            let by_one = narrowed_by_one(fewer.narrow([low, 1.0, high]), rows);
+            prop_assert!((by_one[2] / more.narrow([low, 1.0, high])[2] - 1.0).abs() < 1e-12);
             let again = fewer.quantiles();
             prop_assert!((again[0] / a - 1.0).abs() < 1e-9 && (again[2] / b - 1.0).abs() < 1e-9);
             let none = ShrunkFactor { times: 1.0, low, high, rows: 0 };

@@ -19,11 +19,13 @@ use crate::report::bounds::PriceBounds;
 use crate::report::constraint::Constraint;
 use crate::report::cost::CostReport;
 use crate::report::inputs::ReportInputs;
+use crate::report::launch::LaunchReport;
 use crate::report::number::{
     change, digits, format_metric, gib_number, limit, percent, requests, time, word,
 };
 use crate::report::result::{EstimateResult, OptimizeResult, Quantiles, ReportedDeployment};
 use crate::report::table::table_within;
+use crate::spec::nearness::Nearness;
 use crate::spec::objective::Metric;
 use crate::spec::precision::OWN;
 use crate::spec::role::Role;
@@ -47,17 +49,17 @@ pub fn optimize(answer: &OptimizeResult, width: usize) -> String {
         ]);
     };
     let plan = format!("--plan {}", shell_word(&best.notation));
+    let measured = next_run(best, answer.launch.as_ref());
+    let mut commands = vec![
+        (line(&[&flags, "--detail"]), "breakdown and Pareto front"),
+        (line(&["explain", &flags, &plan, "--number tpot"]), "formulas and sources"),
+    ];
+    commands.extend(measured.as_ref().map(|(command, effect)| (command.clone(), effect.as_str())));
     join([
         head::answer(answer, best, width),
         slo_table(best, &answer.question, width),
         lines(&optimum_facts(answer, best), width),
-        next(
-            &[
-                (line(&[&flags, "--detail"]), "breakdown and Pareto front"),
-                (line(&["explain", &flags, &plan, "--number tpot"]), "formulas and sources"),
-            ],
-            width,
-        ) + &first_command(answer.launch.as_ref(), width),
+        next(&commands, width) + &first_command(answer.launch.as_ref(), width),
     ])
 }
 
@@ -84,6 +86,8 @@ pub fn estimate(report: &EstimateResult, width: usize) -> String {
         commands.push((line(&["explain", &flags, &plan, "--number ttft"]), "formulas and sources"));
     }
     commands.push((flags, "the best plan for this"));
+    let measured = next_run(candidate, report.launch.as_ref());
+    commands.extend(measured.as_ref().map(|(command, effect)| (command.clone(), effect.as_str())));
     let (head, table) = (head::estimate(report, width), slo_table(candidate, inputs, width));
     // The risk is in place of the empty line, so that the screen is not longer.
     let (head, table) = match head::risk(report, width) {
@@ -367,6 +371,14 @@ fn more(command: &str, contents: &str, width: usize) -> String {
     }
     let file = (line(&[command, "--json --out answer.json"]), "a file to `verify`");
     next(&[(line(&[command, "--detail"]), contents), file], width)
+}
+
+/// The run that would narrow the intervals, and its effect, where nothing like the deployment was measured.
+fn next_run(of: &ReportedDeployment, launch: Option<&LaunchReport>) -> Option<(String, String)> {
+    let near = of.intervals.as_ref().is_some_and(|known| known.near == Nearness::Measured);
+    let known = near && of.evidence.is_some_and(|evidence| evidence.rows > 0);
+    let run = launch?.next_run.as_ref().filter(|_| !known)?;
+    Some((run.command.trim_start_matches("mantile-opt ").to_owned(), run.words()))
 }
 
 /// Commands to copy, never wrapped.
