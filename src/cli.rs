@@ -22,6 +22,7 @@ pub mod emit;
 pub mod estimate;
 mod exit;
 pub mod explain;
+mod first;
 pub mod fleet;
 pub mod inspect;
 #[cfg(feature = "mcp")]
@@ -89,7 +90,7 @@ use subcommand::{Command, Subcommand};
 
 const AFTER: &str = concat!(
     "\
-The default command is `optimize`; without arguments it runs Llama-3.3-70B on one HGX H100 node.
+The default command is `optimize`; without arguments, the models for this machine or examples are shown.
 
 Examples:
   mantile-opt --model Qwen3-32B --hardware 4xl40s --objective perf-per-dollar
@@ -354,9 +355,14 @@ fn answer(mut cli: Cli, catalog: &Catalog, bare: bool) -> Result<ExitStatus, Cli
         let bundle = with_deadline(limit, |control| bundle(catalog, name, &question, control))?;
         output::write_document(&path, &bundle)?;
     }
-    let status = cli.subcommand().run(catalog)?;
-    if bare && cli.command.is_none() && !cli.quiet {
-        optimize::hint()?;
+    if bare && cli.command.is_none() {
+        let Some(mut of_this_machine) = first::of_this_machine(catalog)? else {
+            first::examples(anstream::stdout(), "Questions that this program answers, with examples")?;
+            return Ok(ExitStatus::of(true));
+        };
+        let status = of_this_machine.subcommand().run(catalog)?;
+        first::examples(anstream::stderr(), "\nThe models for this machine. Other questions:")?;
+        return Ok(status);
     }
-    Ok(status)
+    cli.subcommand().run(catalog)
 }

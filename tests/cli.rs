@@ -171,16 +171,32 @@ fn a_full_disk_is_a_fault() {
 }
 
 #[test]
-fn nothing_requested_gives_an_answer_and_a_hint_next_to_it() {
-    let bare = run(&[]);
+fn an_empty_command_line_shows_this_machine_or_examples() {
+    // Without the tools of vendors, no accelerator is found.
+    let bare = mantile(&[]).env("PATH", "").output().unwrap();
     assert_eq!(bare.status.code(), Some(0));
-    assert!(text(&bare.stdout).contains("Llama-3.3-70B"), "{}", text(&bare.stdout));
-    assert!(text(&bare.stderr).contains("mantile-opt --help"));
+    assert!(text(&bare.stdout).contains("mantile-opt recommend --model"), "{}", text(&bare.stdout));
     let requested = run(&["--objective", "throughput"]);
     let answer = |output: &[u8]| text(output).split("\ndefaults").next().unwrap().to_owned();
-    assert_eq!(answer(&requested.stdout), answer(&bare.stdout));
-    assert!(!text(&requested.stderr).contains("For your own model"));
-    assert_eq!(run(&["optimize"]).stdout, bare.stdout);
+    assert_eq!(answer(&requested.stdout), answer(&run(&["optimize"]).stdout));
+}
+
+/// A tool that prints what it was recorded to print.
+#[cfg(unix)]
+#[test]
+fn an_empty_command_line_on_a_machine_with_a_gpu_recommends_models_for_it() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let row = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/detect/machines/rtx-4090-desktop/nvidia-smi");
+    let tool = folder.path().join("nvidia-smi");
+    let script = "case $1 in --query-gpu*) while read -r line; do echo \"$line\"; done <";
+    fs::write(&tool, format!("#!/bin/sh\n{script}'{}';; *) exit 1;; esac\n", row.display())).unwrap();
+    fs::set_permissions(&tool, fs::Permissions::from_mode(0o755)).unwrap();
+    let on_it = |words: &[&str]| mantile(words).env("PATH", folder.path()).output().unwrap();
+    let (bare, requested) = (on_it(&[]), on_it(&["recommend", "--hardware", "local"]));
+    assert_eq!(bare.status.code(), Some(0), "{}", text(&bare.stderr));
+    assert_eq!(text(&bare.stdout), text(&requested.stdout));
+    assert!(text(&bare.stderr).contains("Other questions"), "{}", text(&bare.stderr));
 }
 
 #[test]

@@ -144,14 +144,3 @@ impl FrontEnding {
         }
     }
 }
-
-/// Prints further commands, after a run without arguments.
-pub fn hint() -> Result<(), CliError> {
-    let mut out = anstream::stderr().lock();
-    writeln!(out, "\nExample: Llama-3.3-70B on one HGX H100 node. For your own model and hardware:")?;
-    writeln!(out, "  mantile-opt --model Qwen3-32B --hardware 4xl40s --objective perf-per-dollar")?;
-    writeln!(out, "  mantile-opt catalog models|devices|systems|objectives   list the catalogue")?;
-    writeln!(out, "  mantile-opt explain --number tpot                       trace a number to its sources")?;
-    writeln!(out, "  mantile-opt --help                                      all commands and flags")?;
-    Ok(())
-}
