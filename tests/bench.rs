@@ -3,6 +3,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::Command;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Mutex};
@@ -15,6 +16,7 @@ use mantile::bench::{BenchSession, BenchSettings, BenchSubject, Endpoint};
 use mantile::http::mock::{MockDeployment, serve_mock};
 use mantile::report::launch::{LaunchFile, LaunchReport};
 use mantile::request::UNCONTROLLED;
+use mantile::request::estimate::{EstimateRequest, estimate};
 use mantile::request::simulate::SimulateRequest;
 use mantile::request::validate::table::{MeasuredTable, usable_rows};
 use mantile::spec::deployment::Deployment;
@@ -435,4 +437,28 @@ fn a_launch_without_a_script_for_this_host_is_a_fault() {
     let fault = StartedServer::start(&LaunchReport::refused("vllm", vec!["too large".to_owned()]), None);
     let fault = fault.unwrap_err();
     assert_eq!((fault.key.as_str(), fault.found.as_str()), ("launch", "a launch that cannot run: too large"));
+}
+
+/// The run that an answer suggests is a command, of one replica, after which the interval is inside the present one.
+#[test]
+fn the_suggested_run_is_a_command_that_narrows_the_interval() {
+    let scenario = Scenario {
+        model: Some("Qwen3-8B".to_owned()),
+        hardware: Some("4xl40s".to_owned()),
+        deployment: Some(Deployment { plan: Some("4 x tp1 @16".to_owned()), ..Deployment::default() }),
+        ..Scenario::default()
+    };
+    let answer = estimate(catalog(), &EstimateRequest::of(scenario), &UNCONTROLLED).unwrap();
+    let run = answer.launch.unwrap().next_run.unwrap();
+    assert_eq!(run.devices, 1);
+    for of in [run.ttft_ms, run.tpot_ms, run.output_tok_s] {
+        assert!(of.now[0] < of.then[0] && of.then[0] < of.then[1] && of.then[1] < of.now[1], "{of:?}");
+    }
+    let words = shlex::split(&run.command).unwrap();
+    assert!(words.contains(&"16".to_owned()) && words.contains(&"bench".to_owned()), "{words:?}");
+    let dry =
+        Command::new(env!("CARGO_BIN_EXE_mantile-opt")).args(&words[1..]).arg("--dry-run").output().unwrap();
+    assert!(dry.status.success(), "{}", String::from_utf8_lossy(&dry.stderr));
+    let table = String::from_utf8(dry.stdout).unwrap();
+    assert!(table.contains("16 clients"), "{table}");
 }
