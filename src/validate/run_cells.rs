@@ -45,9 +45,13 @@ impl RunCells {
             ("weight_format", given(&run.quant)),
             ("kv_format", given(&run.kv_format)),
             ("source", given(&run.source)),
-            ("doubt", run.doubt().or_else(|| simulated(run)).unwrap_or_default()),
+            ("doubt", run.doubt().or_else(|| simulated(run)).or_else(|| invalid(run)).unwrap_or_default()),
         ] {
             cells.put(column, text);
+        }
+        for column in ["speculative", "acceptance_length"] {
+            let stated = run.env.get(column).map(|value| value.to_string().trim_matches('"').to_owned());
+            cells.put(column, stated.unwrap_or_default());
         }
         cells.count("devices", run.devices);
         cells.count("isl", Some(run.context_tokens).filter(|tokens| *tokens > 0));
@@ -172,4 +176,10 @@ impl RunCells {
 /// A simulated run is no measurement.
 fn simulated(run: &RunRecord) -> Option<String> {
     (run.origin == RunOrigin::Simulated).then(|| "it is simulated".to_owned())
+}
+
+/// A run that its own tool calls invalid, as LoadGen does where a rule of the benchmark was not met.
+fn invalid(run: &RunRecord) -> Option<String> {
+    let stated = run.env.get("result").and_then(Value::as_str);
+    (stated == Some("INVALID")).then(|| "its tool calls the result invalid".to_owned())
 }

@@ -139,6 +139,23 @@ fn push(rows: &mut Vec<MeasuredRow>, first: usize, run: MeasuredRow) {
 /// Takes a record with its line.
 type RecordTaker<'a> = &'a mut dyn FnMut(u64, Result<RecordOf, Error>) -> Result<(), Error>;
 
+/// The runs of a file: those of `bench`, or those of another tool.
+///
+/// # Errors
+/// It is a table of measurements, or faulty.
+pub fn runs_of(table: &MeasuredTable, given: &GivenRunFacts) -> Result<Vec<ImportedRun>, Error> {
+    let own = table.csv.trim_start().starts_with('{') && table.csv.contains("\"run_id\"");
+    let runs = match own {
+        true => {
+            let lines = table.csv.lines().filter(|line| !line.trim().is_empty());
+            let runs = lines.map(|line| from_json::<RunRecord>(line, "a run").map(ImportedRun::of));
+            runs.collect::<Result<_, Error>>().map_err(|fault| fault.in_file(&table.name))?
+        }
+        false => imported_runs(&table.csv, &table.name)?.runs,
+    };
+    runs.into_iter().map(|run| given.applied(run)).collect()
+}
+
 /// Reads the records of a table one by one, each with its line.
 fn read(text: &str, given: &GivenRunFacts, with: RecordTaker<'_>) -> Result<(), Error> {
     let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();

@@ -11,9 +11,8 @@ use serde_json::{Map, Value, json};
 
 use super::documents::FileContent;
 use super::fields::Fields;
-use super::{first_has, model_of, objects};
+use super::{first_has, objects};
 use crate::spec::error::Error;
-use crate::spec::limits::MEASURED;
 use crate::spec::run::{BenchMetrics, RunRecord};
 
 /// Keys of every test.

@@ -7,7 +7,6 @@ use serde_json::Value;
 
 use super::documents::{FileContent, labelled};
 use super::fields::{Fields, LatencyKeys, LatencyUnit};
-use super::samples::counted;
 use crate::spec::error::Error;
 use crate::spec::limits::RATE;
 use crate::spec::percentile::Percentile;
@@ -82,10 +81,8 @@ fn run(fields: &Fields<'_>) -> Result<RunRecord, Error> {
         MEANS.read(fields, &mut run.metrics)?;
         PERCENTILES.read(fields, &mut run.metrics)?;
     }
-    if fields.text("Result is")? == Some("INVALID") {
-        // By the rules of the benchmark the run is none: as with failed requests, nothing is learned from it.
-        run.requests = Some(counted(1, 1));
-        run.env.insert("result".to_owned(), Value::String("INVALID".to_owned()));
+    if let Some(result) = fields.text("Result is")? {
+        run.env.insert("result".to_owned(), Value::String(result.to_owned()));
     }
     Ok(run)
 }

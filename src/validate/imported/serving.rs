@@ -3,7 +3,7 @@
 //! Keys: `vllm/benchmarks/serve.py` of vllm-project/vllm (009e6d4), `python/sglang/bench_serving.py` of sgl-project/sglang
 //! (0033168) and its successor `python/sglang/benchmark/serving.py` (00f9ec4).
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::documents::{FileContent, labelled};
 use super::fields::{Fields, LatencyKeys, LatencyUnit};
@@ -236,6 +236,13 @@ fn run(fields: &Fields<'_>, keys: &ServingKeys) -> Result<RunRecord, Error> {
     detailed(fields, &mut run)?;
     load(fields, keys, &mut run)?;
     server(fields, &mut run)?;
+    for key in ["spec_decode_acceptance_length", "accept_length"] {
+        if let Some(length) = fields.measured(key)? {
+            // The method of the draft is not stated.
+            run.env.insert("speculative".to_owned(), Value::String("a draft".to_owned()));
+            run.env.insert("acceptance_length".to_owned(), json!(length));
+        }
+    }
     Ok(run)
 }
 
