@@ -262,7 +262,11 @@ fn a_run_that_agrees_is_a_row_of_a_table() {
     };
     let line = serde_json::to_string(&known).unwrap();
     assert_eq!(serde_json::from_str::<RunRecord>(&line).unwrap(), known);
-    let read = usable_rows(&[MeasuredTable { name: "runs.jsonl".to_owned(), csv: line + "\n" }], &GivenRunFacts::default()).unwrap();
+    let read = usable_rows(
+        &[MeasuredTable { name: "runs.jsonl".to_owned(), csv: line + "\n" }],
+        &GivenRunFacts::default(),
+    )
+    .unwrap();
     assert_eq!((read.rows.len(), read.dropped.len()), (1, 0), "{:?}", read.dropped);
     assert_eq!(read.rows[0].concurrency, Some(2));
 }
@@ -369,7 +373,11 @@ fn a_simulated_server_is_as_fast_as_predicted() {
         assert!(run.server_metrics["vllm:request_success_total"] >= 20.0, "{:?}", run.server_metrics);
         lines += &(serde_json::to_string(&run).unwrap() + "\n");
     }
-    let read = usable_rows(&[MeasuredTable { name: "runs.jsonl".to_owned(), csv: lines }], &GivenRunFacts::default()).unwrap();
+    let read = usable_rows(
+        &[MeasuredTable { name: "runs.jsonl".to_owned(), csv: lines }],
+        &GivenRunFacts::default(),
+    )
+    .unwrap();
     assert_eq!((read.rows.len(), read.dropped.len()), (2, 0));
     assert_eq!(read.rows[1].concurrency, Some(4));
 }

@@ -111,7 +111,8 @@ fn rigs() {
 #[test]
 fn benchmark_files() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/imports");
-    let read = |entry: std::io::Result<std::fs::DirEntry>| std::fs::read_to_string(entry.unwrap().path()).unwrap();
+    let read =
+        |entry: std::io::Result<std::fs::DirEntry>| std::fs::read_to_string(entry.unwrap().path()).unwrap();
     let mut all: Vec<String> = std::fs::read_dir(folder).unwrap().map(read).collect();
     all.sort();
     through("import", &all, 4);

@@ -45,59 +45,110 @@ fn p(run: &RunRecord, latency: RunLatency, part: Percentile) -> Option<f64> {
 /// Each file with its tool, the number of its runs, and the facts that its first run does not state.
 const FILES: [(&str, BenchTool, usize, &[UnstatedFact]); 22] = [
     ("vllm.json", BenchTool::VllmBench, 1, &[UnstatedFact::Hardware, UnstatedFact::Degrees]),
-    ("vllm-appended.json", BenchTool::VllmBench, 2, &[UnstatedFact::Hardware, UnstatedFact::Degrees, UnstatedFact::Runtime]),
+    (
+        "vllm-appended.json",
+        BenchTool::VllmBench,
+        2,
+        &[UnstatedFact::Hardware, UnstatedFact::Degrees, UnstatedFact::Runtime],
+    ),
     ("vllm-detailed.json", BenchTool::VllmBench, 1, &[UnstatedFact::Hardware, UnstatedFact::Degrees]),
-    ("vllm.txt", BenchTool::VllmBench, 1, &[
-        UnstatedFact::Model,
-        UnstatedFact::Hardware,
-        UnstatedFact::Degrees,
-        UnstatedFact::Runtime,
-    ]),
-    ("vllm-rate.txt", BenchTool::VllmBench, 1, &[
-        UnstatedFact::Model,
-        UnstatedFact::Hardware,
-        UnstatedFact::Degrees,
-        UnstatedFact::Runtime,
-    ]),
-    ("sglang.jsonl", BenchTool::SglangBench, 2, &[UnstatedFact::Model, UnstatedFact::Hardware, UnstatedFact::Degrees]),
-    ("sglang.txt", BenchTool::SglangBench, 1, &[UnstatedFact::Model, UnstatedFact::Hardware, UnstatedFact::Degrees]),
-    ("aiperf.json", BenchTool::AiPerf, 1, &[UnstatedFact::Hardware, UnstatedFact::Degrees, UnstatedFact::Runtime]),
-    ("aiperf.csv", BenchTool::AiPerf, 1, &[
-        UnstatedFact::Model,
-        UnstatedFact::Hardware,
-        UnstatedFact::Degrees,
-        UnstatedFact::Runtime,
-        UnstatedFact::Load,
-    ]),
-    ("aiperf.jsonl", BenchTool::AiPerf, 1, &[
-        UnstatedFact::Model,
-        UnstatedFact::Hardware,
-        UnstatedFact::Degrees,
-        UnstatedFact::Runtime,
-        UnstatedFact::Load,
-    ]),
-    ("genai-perf.json", BenchTool::AiPerf, 1, &[UnstatedFact::Hardware, UnstatedFact::Degrees, UnstatedFact::Runtime]),
-    ("guidellm.json", BenchTool::GuideLlm, 1, &[UnstatedFact::Hardware, UnstatedFact::Degrees, UnstatedFact::Runtime]),
-    ("guidellm-v1.json", BenchTool::GuideLlm, 1, &[UnstatedFact::Hardware, UnstatedFact::Degrees, UnstatedFact::Runtime]),
+    (
+        "vllm.txt",
+        BenchTool::VllmBench,
+        1,
+        &[UnstatedFact::Model, UnstatedFact::Hardware, UnstatedFact::Degrees, UnstatedFact::Runtime],
+    ),
+    (
+        "vllm-rate.txt",
+        BenchTool::VllmBench,
+        1,
+        &[UnstatedFact::Model, UnstatedFact::Hardware, UnstatedFact::Degrees, UnstatedFact::Runtime],
+    ),
+    (
+        "sglang.jsonl",
+        BenchTool::SglangBench,
+        2,
+        &[UnstatedFact::Model, UnstatedFact::Hardware, UnstatedFact::Degrees],
+    ),
+    (
+        "sglang.txt",
+        BenchTool::SglangBench,
+        1,
+        &[UnstatedFact::Model, UnstatedFact::Hardware, UnstatedFact::Degrees],
+    ),
+    (
+        "aiperf.json",
+        BenchTool::AiPerf,
+        1,
+        &[UnstatedFact::Hardware, UnstatedFact::Degrees, UnstatedFact::Runtime],
+    ),
+    (
+        "aiperf.csv",
+        BenchTool::AiPerf,
+        1,
+        &[
+            UnstatedFact::Model,
+            UnstatedFact::Hardware,
+            UnstatedFact::Degrees,
+            UnstatedFact::Runtime,
+            UnstatedFact::Load,
+        ],
+    ),
+    (
+        "aiperf.jsonl",
+        BenchTool::AiPerf,
+        1,
+        &[
+            UnstatedFact::Model,
+            UnstatedFact::Hardware,
+            UnstatedFact::Degrees,
+            UnstatedFact::Runtime,
+            UnstatedFact::Load,
+        ],
+    ),
+    (
+        "genai-perf.json",
+        BenchTool::AiPerf,
+        1,
+        &[UnstatedFact::Hardware, UnstatedFact::Degrees, UnstatedFact::Runtime],
+    ),
+    (
+        "guidellm.json",
+        BenchTool::GuideLlm,
+        1,
+        &[UnstatedFact::Hardware, UnstatedFact::Degrees, UnstatedFact::Runtime],
+    ),
+    (
+        "guidellm-v1.json",
+        BenchTool::GuideLlm,
+        1,
+        &[UnstatedFact::Hardware, UnstatedFact::Degrees, UnstatedFact::Runtime],
+    ),
     ("llm-d.yaml", BenchTool::LlmD, 1, &[UnstatedFact::Runtime]),
     ("llama-bench.csv", BenchTool::LlamaBench, 1, &[]),
     ("llama-bench.json", BenchTool::LlamaBench, 1, &[]),
     ("llama-bench.md", BenchTool::LlamaBench, 2, &[UnstatedFact::Model, UnstatedFact::Hardware]),
-    ("mlperf-server.txt", BenchTool::MlPerf, 1, &[
-        UnstatedFact::Model,
-        UnstatedFact::Hardware,
-        UnstatedFact::Degrees,
-        UnstatedFact::Runtime,
-        UnstatedFact::PromptLength,
-    ]),
+    (
+        "mlperf-server.txt",
+        BenchTool::MlPerf,
+        1,
+        &[
+            UnstatedFact::Model,
+            UnstatedFact::Hardware,
+            UnstatedFact::Degrees,
+            UnstatedFact::Runtime,
+            UnstatedFact::PromptLength,
+        ],
+    ),
     ("inferencex.json", BenchTool::InferenceX, 2, &[]),
     ("blis.json", BenchTool::Blis, 1, &[]),
     ("llmservingsim.csv", BenchTool::LlmServingSim, 1, &[UnstatedFact::Hardware, UnstatedFact::Degrees]),
-    ("llmservingsim.jsonl", BenchTool::LlmServingSim, 1, &[
-        UnstatedFact::Model,
-        UnstatedFact::Hardware,
-        UnstatedFact::Degrees,
-    ]),
+    (
+        "llmservingsim.jsonl",
+        BenchTool::LlmServingSim,
+        1,
+        &[UnstatedFact::Model, UnstatedFact::Hardware, UnstatedFact::Degrees],
+    ),
 ];
 
 #[test]
@@ -132,11 +183,10 @@ fn vllm_states_its_statistics_and_its_load() {
     let run = only("vllm.json");
     assert_eq!((run.model_id.as_str(), run.runtime_id.as_str()), ("Qwen/Qwen3-8B", "vllm"));
     assert_eq!((run.context_tokens, run.output_tokens, run.concurrency), (1024, 1024, Some(32)));
-    assert_eq!((run.metrics.ttft_ms_p50, run.metrics.ttft_ms_mean, run.metrics.ttft_ms_p99), (
-        Some(610.09),
-        Some(618.96),
-        Some(1128.58)
-    ));
+    assert_eq!(
+        (run.metrics.ttft_ms_p50, run.metrics.ttft_ms_mean, run.metrics.ttft_ms_p99),
+        (Some(610.09), Some(618.96), Some(1128.58))
+    );
     assert_eq!((run.metrics.tpot_ms_p50, run.metrics.decode_toks_sec), (Some(11.96), Some(2100.42)));
     // `datetime.now()` has no zone: no time in UTC is made of it.
     assert_eq!((run.timestamp_utc.as_str(), &run.env["local_time"]), ("", &json!("20260501-123456")));
@@ -158,11 +208,17 @@ fn percentiles_of_a_detailed_file_agree_with_the_stated_ones() {
     for latency in [RunLatency::Ttft, RunLatency::Tpot] {
         for part in [Percentile::P50, Percentile::P99] {
             let (made, said) = (p(&found, latency, part).unwrap(), p(&stated, latency, part).unwrap());
-            assert!((made - said).abs() < 1e-6, "{latency:?} {part:?}: {made} of the requests, {said} stated");
+            assert!(
+                (made - said).abs() < 1e-6,
+                "{latency:?} {part:?}: {made} of the requests, {said} stated"
+            );
         }
     }
     // Not stated: 90th percentiles of TPOT, and all of E2E.
-    assert_eq!((stated.metrics.ttft_ms_p90, found.metrics.ttft_ms_p90.map(f64::round)), (Some(370.0), Some(370.0)));
+    assert_eq!(
+        (stated.metrics.ttft_ms_p90, found.metrics.ttft_ms_p90.map(f64::round)),
+        (Some(370.0), Some(370.0))
+    );
     assert!(stated.metrics.tpot_ms_p90.is_some() && stated.metrics.latency_ms_p95.is_some());
     // All requests at once, without a limit: as many in flight as there are, of which one failed.
     assert_eq!((stated.concurrency, stated.model_id.as_str()), (Some(5), "Qwen3-8B"));
@@ -182,7 +238,8 @@ fn results_of_a_terminal_are_those_of_the_saved_file() {
     assert_eq!((run.rate_per_s, run.arrival_variation, run.concurrency), (Some(0.2), Some(1.0), None));
     assert_eq!((run.metrics.ttft_ms_p90, run.metrics.ttft_ms_p95), (Some(803.44), Some(835.59)));
     let two = text("vllm.txt") + &text("vllm-rate.txt");
-    let loads: Vec<String> = imported_runs(&two, "log").unwrap().runs.iter().map(|one| one.run.load()).collect();
+    let loads: Vec<String> =
+        imported_runs(&two, "log").unwrap().runs.iter().map(|one| one.run.load()).collect();
     assert_eq!(loads, ["96 clients", "0.2 requests/s"]);
     let run = only("sglang.txt");
     assert_eq!((run.runtime_id.as_str(), run.concurrency), ("sglang", Some(80)));
@@ -197,7 +254,10 @@ fn sglang_states_an_infinite_rate_and_the_settings_of_its_server() {
     assert_eq!((closed.metrics.prefill_toks_sec, closed.metrics.itl_ms_p95), (Some(2621.44), Some(14.0)));
     assert_eq!((open.rate_per_s, open.arrival_variation), (Some(4.0), Some(1.0)));
     let degrees = open.parallelism;
-    assert_eq!((degrees.tensor_parallel, degrees.data_parallel, degrees.replicas), (Some(2), Some(2), Some(1)));
+    assert_eq!(
+        (degrees.tensor_parallel, degrees.data_parallel, degrees.replicas),
+        (Some(2), Some(2), Some(1))
+    );
     assert_eq!((open.model_id.as_str(), open.metrics.cached_share), ("Qwen/Qwen3-32B", Some(0.25)));
 }
 
@@ -229,15 +289,15 @@ fn guidellm_states_each_benchmark_in_either_schema() {
     assert_eq!((new.rate_per_s, new.arrival_variation), (Some(2.0), Some(0.0)));
     // TPOT leaves the first token out, which `time_per_output_token_ms` does not.
     assert_eq!((new.metrics.tpot_ms_p50, new.metrics.ttft_ms_p50), (Some(1.14), Some(11.276006698608398)));
-    assert_eq!((new.metrics.latency_ms_mean, new.timestamp_utc.as_str()), (
-        Some(19.78909969329834),
-        "2026-08-14T04:09:08.252Z"
-    ));
+    assert_eq!(
+        (new.metrics.latency_ms_mean, new.timestamp_utc.as_str()),
+        (Some(19.78909969329834), "2026-08-14T04:09:08.252Z")
+    );
     let old = only("guidellm-v1.json");
-    assert_eq!((old.concurrency, old.model_id.as_str()), (
-        Some(8),
-        "neuralmagic/Meta-Llama-3.1-8B-Instruct-quantized.w4a16"
-    ));
+    assert_eq!(
+        (old.concurrency, old.model_id.as_str()),
+        (Some(8), "neuralmagic/Meta-Llama-3.1-8B-Instruct-quantized.w4a16")
+    );
     assert!(old.doubt().unwrap().starts_with("79 of 80"));
 }
 
@@ -262,16 +322,22 @@ fn llama_bench_states_a_prompt_and_an_answer_in_every_format() {
         assert_eq!((run.runtime_version.as_deref(), run.kv_format.as_deref()), (Some("b5163"), Some("fp16")));
     }
     let run = only("llama-bench.json");
-    assert_eq!((run.metrics.prefill_toks_sec, run.metrics.tpot_ms_mean), (Some(7100.002165), Some(1e3 / 118.881588)));
+    assert_eq!(
+        (run.metrics.prefill_toks_sec, run.metrics.tpot_ms_mean),
+        (Some(7100.002165), Some(1e3 / 118.881588))
+    );
     let both = file("llama-bench.md");
     let deep = &both.runs[1].run;
     assert_eq!((deep.context_tokens, deep.metrics.cached_share), (1024, Some(0.5)));
-    assert_eq!((both.runs[0].run.metrics.prefill_toks_sec, deep.metrics.prefill_toks_sec), (
-        Some(7340.2),
-        Some(6425.91)
-    ));
-    let lines: Vec<String> =
-        serde_json::from_str::<Vec<Value>>(&text("llama-bench.json")).unwrap().iter().map(Value::to_string).collect();
+    assert_eq!(
+        (both.runs[0].run.metrics.prefill_toks_sec, deep.metrics.prefill_toks_sec),
+        (Some(7340.2), Some(6425.91))
+    );
+    let lines: Vec<String> = serde_json::from_str::<Vec<Value>>(&text("llama-bench.json"))
+        .unwrap()
+        .iter()
+        .map(Value::to_string)
+        .collect();
     assert_eq!(imported_runs(&lines.join("\n"), "x").unwrap(), file("llama-bench.json"));
 }
 
@@ -279,7 +345,10 @@ fn llama_bench_states_a_prompt_and_an_answer_in_every_format() {
 fn mlperf_states_tokens_and_latencies_in_nanoseconds() {
     let server = only("mlperf-server.txt");
     assert_eq!((server.rate_per_s, server.output_tokens), (Some(104.0), 296));
-    assert_eq!((server.metrics.ttft_ms_p99, server.metrics.tpot_ms_mean), (Some(1760.966679), Some(126.269215)));
+    assert_eq!(
+        (server.metrics.ttft_ms_p99, server.metrics.tpot_ms_mean),
+        (Some(1760.966679), Some(126.269215))
+    );
     let offline = only("mlperf-offline.txt");
     assert_eq!((offline.concurrency, offline.metrics.decode_toks_sec), (Some(73260), Some(33396.9)));
     assert_eq!(offline.metrics.latency_ms_mean, None);
@@ -294,7 +363,10 @@ fn inferencex_states_seconds_and_rates_of_a_device() {
     let both = file("inferencex.json");
     let [one, two] = [&both.runs[0].run, &both.runs[1].run];
     assert_eq!((one.context_tokens, one.concurrency, one.devices), (922, Some(128), Some(8)));
-    assert_eq!((one.metrics.ttft_ms_p50, one.hardware_id.as_deref()), (Some(1760.25066152215), Some("mi300x")));
+    assert_eq!(
+        (one.metrics.ttft_ms_p50, one.hardware_id.as_deref()),
+        (Some(1760.25066152215), Some("mi300x"))
+    );
     assert!((one.metrics.decode_toks_sec.unwrap() - 8.0 * 130.21526637990956).abs() < 1e-9);
     assert_eq!(two.plan.as_deref(), Some("prefill 5 x tp1 dp4 ep4, decode 1 x tp8 ep8"));
     assert_eq!((two.metrics.decode_toks_sec, two.devices), (Some(12000.0), Some(28)));
@@ -304,7 +376,10 @@ fn inferencex_states_seconds_and_rates_of_a_device() {
 #[test]
 fn simulators_say_that_they_simulate() {
     let run = only("blis.json");
-    assert_eq!((run.origin, run.rate_per_s, run.parallelism.tensor_parallel), (RunOrigin::Simulated, Some(10.0), Some(1)));
+    assert_eq!(
+        (run.origin, run.rate_per_s, run.parallelism.tensor_parallel),
+        (RunOrigin::Simulated, Some(10.0), Some(1))
+    );
     assert_eq!((run.context_tokens, run.metrics.itl_ms_mean), (354, Some(6.865885186901451)));
     let trace = only("blis-trace.csv");
     assert_eq!((trace.origin, trace.context_tokens, trace.output_tokens), (RunOrigin::Imported, 104, 11));
@@ -312,10 +387,10 @@ fn simulators_say_that_they_simulate() {
     let simulated = only("llmservingsim.csv");
     assert_eq!((simulated.origin, simulated.metrics.tpot_ms_p50), (RunOrigin::Simulated, Some(30.626101)));
     let measured = only("llmservingsim.jsonl");
-    assert_eq!((measured.origin, measured.timestamp_utc.as_str()), (
-        RunOrigin::Imported,
-        "2026-08-20T23:19:40.082Z"
-    ));
+    assert_eq!(
+        (measured.origin, measured.timestamp_utc.as_str()),
+        (RunOrigin::Imported, "2026-08-20T23:19:40.082Z")
+    );
     assert!((measured.metrics.ttft_ms_mean.unwrap() - 441.0).abs() < 3.0, "{:?}", measured.metrics);
 }
 
@@ -334,7 +409,8 @@ fn a_file_is_a_row_where_flags_give_what_it_lacks() {
     let [row] = &read.rows[..] else { panic!("{:?}", read.rows) };
     assert_eq!((row.hardware.as_str(), row.devices, row.concurrency), ("mi300x", Some(1), Some(32)));
     assert_eq!((row.outcome.ttft_ms, row.outcome.tpot_ms, row.isl), (Some(610.09), Some(11.96), 1024));
-    let given = GivenRunFacts { hardware: Some("mi300x".to_owned()), tp: Some(8), ..GivenRunFacts::default() };
+    let given =
+        GivenRunFacts { hardware: Some("mi300x".to_owned()), tp: Some(8), ..GivenRunFacts::default() };
     let row = usable_rows(&[table("vllm.json")], &given).unwrap().rows.remove(0);
     assert_eq!((row.devices, row.pools[0].tp), (None, 8));
     let given = GivenRunFacts {
@@ -345,7 +421,10 @@ fn a_file_is_a_row_where_flags_give_what_it_lacks() {
         ..GivenRunFacts::default()
     };
     let row = usable_rows(&[table("vllm-rate.txt")], &given).unwrap().rows.remove(0);
-    assert_eq!((row.model.as_str(), row.runtime.as_str(), row.concurrency), ("Llama-3.1-8B", "vllm", Some(4)));
+    assert_eq!(
+        (row.model.as_str(), row.runtime.as_str(), row.concurrency),
+        ("Llama-3.1-8B", "vllm", Some(4))
+    );
     let beyond = GivenRunFacts { tp: Some(0), ..given };
     assert_eq!(usable_rows(&[table("vllm.json")], &beyond).unwrap_err().key, "row 1: tp");
 }
@@ -410,8 +489,12 @@ fn as_vllm(run: &RunRecord) -> Value {
         "total_output_tokens": run.output_tokens * requests.answered,
         "output_throughput": run.metrics.decode_toks_sec,
     });
-    for (latency, name) in [(RunLatency::Ttft, "ttft"), (RunLatency::Tpot, "tpot"), (RunLatency::Itl, "itl"), (RunLatency::E2e, "e2el")]
-    {
+    for (latency, name) in [
+        (RunLatency::Ttft, "ttft"),
+        (RunLatency::Tpot, "tpot"),
+        (RunLatency::Itl, "itl"),
+        (RunLatency::E2e, "e2el"),
+    ] {
         saved[format!("mean_{name}_ms")] = json!(run.metrics.latency(latency, RunStatistic::Mean));
         for part in Percentile::ALL {
             saved[format!("{}_{name}_ms", part.name())] = json!(p(run, latency, part));
@@ -515,7 +598,8 @@ fn hostile_files_end_in_a_fault() {
         vllm("model_id", json!(7)),
         vllm("total_input_tokens", json!(1e14)),
         vllm("request_rate", json!(-1)),
-        vllm("itls", json!([])).replace("\"completed\"", "\"input_lens\": 3, \"output_lens\": [], \"ttfts\": [], \"completed\""),
+        vllm("itls", json!([]))
+            .replace("\"completed\"", "\"input_lens\": 3, \"output_lens\": [], \"ttfts\": [], \"completed\""),
     ] {
         let fault = imported_runs(&text, "x").unwrap_err();
         assert!(!fault.found.is_empty() && !fault.fix.is_empty(), "{text}: {fault}");

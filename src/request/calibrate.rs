@@ -54,6 +54,7 @@ pub struct CalibrateRequest {
     /// calibrate only the intervals.
     pub tables: Vec<MeasuredTable>,
     /// Facts that benchmark files of other tools do not state.
+    #[serde(skip_serializing_if = "GivenRunFacts::is_empty")]
     pub given: GivenRunFacts,
     /// Uses only rows of these runtimes. A single one is that of benchmark files that state none.
     pub runtime: Vec<String>,

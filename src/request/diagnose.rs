@@ -91,7 +91,8 @@ fn run_under(table: &MeasuredTable, scenario: &Scenario) -> Result<RunRecord, Er
 fn filled(scenario: &Scenario, run: &RunRecord, has_command: bool) -> Scenario {
     let some = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
     let of_run = |text: Option<String>| text.filter(|_| !has_command);
-    let hardware = run.devices.zip(run.hardware_id.clone()).map(|(count, device)| format!("{count}x{device}"));
+    let hardware =
+        run.devices.zip(run.hardware_id.clone()).map(|(count, device)| format!("{count}x{device}"));
     let has_load = scenario.concurrency.is_some() || scenario.rate.is_some();
     let mut filled = scenario.clone();
     filled.model = filled.model.or(of_run(some(&run.model_id)));

@@ -30,6 +30,7 @@ pub struct ValidateRequest {
     /// Tables of measurements.
     pub tables: Vec<MeasuredTable>,
     /// Facts that benchmark files of other tools do not state.
+    #[serde(skip_serializing_if = "GivenRunFacts::is_empty")]
     pub given: GivenRunFacts,
     /// Uses no table: reports the held-out errors stored in the profile of this runtime.
     pub left_out: Option<String>,

@@ -22,7 +22,7 @@ use crate::spec::error::Error;
 use crate::spec::limits::{ISL, OSL, ROWS};
 use crate::spec::run::{RunOutcome, RunRecord};
 use documents::{FileContent, content};
-use fields::Fields;
+use fields::FileFields;
 
 /// A tool whose files are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -214,15 +214,18 @@ fn finished(tool: BenchTool, mut run: RunRecord) -> Result<ImportedRun, Error> {
     run.run_id = String::new();
     // The record has all that the file states of the run, whatever the spaces between it.
     let stated = serde_json::to_string(&run).unwrap_or_default();
-    run.run_id = Sha256::digest(stated.as_bytes()).iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    run.run_id =
+        Sha256::digest(stated.as_bytes()).iter().take(16).map(|byte| format!("{byte:02x}")).collect();
     Ok(ImportedRun::of(run))
 }
 
 fn unstated(run: &RunRecord) -> Vec<UnstatedFact> {
     let degrees = &run.parallelism;
-    let some_degree =
-        [degrees.tensor_parallel, degrees.pipeline_parallel, degrees.data_parallel].iter().any(Option::is_some);
-    let placed = some_degree || run.plan.is_some() || run.devices == Some(1) || llama_bench::is_single_machine(run);
+    let some_degree = [degrees.tensor_parallel, degrees.pipeline_parallel, degrees.data_parallel]
+        .iter()
+        .any(Option::is_some);
+    let placed =
+        some_degree || run.plan.is_some() || run.devices == Some(1) || llama_bench::is_single_machine(run);
     let alone = llama_bench::is_timed_separately(run);
     [
         (UnstatedFact::Model, run.model_id.is_empty()),
@@ -266,15 +269,15 @@ fn model_of(stated: &str) -> String {
 }
 
 /// The objects of a file in JSON.
-fn objects<'a>(content: &'a FileContent<'_>) -> impl Iterator<Item = Fields<'a>> {
+fn objects<'a>(content: &'a FileContent<'_>) -> impl Iterator<Item = FileFields<'a>> {
     let values: &[Value] = match content {
         FileContent::Json(values) => values,
         _ => &[],
     };
     let many = values.len() > 1;
     values.iter().enumerate().map(move |(number, value)| match many {
-        true => Fields::numbered(value, number),
-        false => Fields::of(value),
+        true => FileFields::numbered(value, number),
+        false => FileFields::of(value),
     })
 }
 

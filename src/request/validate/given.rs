@@ -121,6 +121,11 @@ impl GivenRunFacts {
         Ok(ImportedRun::of(run))
     }
 
+    /// Whether nothing is given.
+    pub fn is_empty(&self) -> bool {
+        *self == GivenRunFacts::default()
+    }
+
     fn has_degree(&self) -> bool {
         [self.tp, self.pp, self.dp, self.replicas].iter().any(Option::is_some)
     }

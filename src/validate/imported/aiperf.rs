@@ -12,7 +12,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::documents::FileContent;
-use super::fields::{Fields, LatencyKeys, LatencyUnit, to_ms};
+use super::fields::{FileFields, LatencyKeys, LatencyUnit, to_ms};
 use super::samples::{RequestSample, counted, fill};
 use super::{first_has, model_of, objects, runtime_of};
 use crate::spec::error::Error;
@@ -69,7 +69,7 @@ fn first_metric<'a>(content: &'a FileContent<'_>) -> Option<&'a str> {
 
 pub(super) fn read(content: &FileContent<'_>) -> Result<Vec<RunRecord>, Error> {
     if let FileContent::Csv(rows) = content {
-        return summary(&Fields::of(&of_table(rows))).map(|run| vec![run]);
+        return summary(&FileFields::of(&of_table(rows))).map(|run| vec![run]);
     }
     if first_has(content, &OF_A_REQUEST) {
         return requests(content).map(|run| vec![run]);
@@ -92,7 +92,7 @@ fn of_table(rows: &[Value]) -> Value {
     Value::Object(object)
 }
 
-fn summary(fields: &Fields<'_>) -> Result<RunRecord, Error> {
+fn summary(fields: &FileFields<'_>) -> Result<RunRecord, Error> {
     let mut run = RunRecord::default();
     let config = ["endpoint.model_names.0", "models.items.0.name", "model_names.0"]
         .map(|path| format!("input_config.{path}"));
@@ -144,7 +144,7 @@ const LOADS: [LoadKeys; 2] = [
 const OF_A_PHASE: LoadKeys = LoadKeys { below: "", clients: "concurrency", rate: "rate", pattern: "type" };
 
 /// The load: clients, or a rate.
-fn load(fields: &Fields<'_>, run: &mut RunRecord) -> Result<(), Error> {
+fn load(fields: &FileFields<'_>, run: &mut RunRecord) -> Result<(), Error> {
     let phases = fields.items("input_config.phases")?;
     if let Some(phase) = phases.iter().find(|phase| !phase.is_true("exclude_from_results")) {
         return stated_load(phase, &OF_A_PHASE, run);
@@ -157,7 +157,7 @@ fn load(fields: &Fields<'_>, run: &mut RunRecord) -> Result<(), Error> {
     Ok(())
 }
 
-fn stated_load(stated: &Fields<'_>, keys: &LoadKeys, run: &mut RunRecord) -> Result<(), Error> {
+fn stated_load(stated: &FileFields<'_>, keys: &LoadKeys, run: &mut RunRecord) -> Result<(), Error> {
     let Some(per_s) = stated.number(keys.rate, &RATE)?.filter(|rate| *rate > 0.0) else {
         run.concurrency = stated.some(keys.clients)?;
         return Ok(());
@@ -166,7 +166,9 @@ fn stated_load(stated: &Fields<'_>, keys: &LoadKeys, run: &mut RunRecord) -> Res
         "constant" => Some(0.0),
         "poisson" => Some(1.0),
         // A gamma distribution of this shape has this coefficient of variation.
-        "gamma" => stated.number("smoothness", &RATIO)?.filter(|shape| *shape > 0.0).map(|shape| 1.0 / shape.sqrt()),
+        "gamma" => {
+            stated.number("smoothness", &RATIO)?.filter(|shape| *shape > 0.0).map(|shape| 1.0 / shape.sqrt())
+        }
         _ => None,
     };
     variation.map_or(Ok(()), |variation| ARRIVAL_VARIATION.check(keys.pattern, variation))?;

@@ -62,7 +62,8 @@ impl FileContent<'_> {
                 None => "a table without a row".to_owned(),
             },
             FileContent::Text(text) => {
-                let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("an empty file");
+                let line =
+                    text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("an empty file");
                 format!("a text that begins `{}`", elided(line, SHOWN))
             }
         }
@@ -91,7 +92,8 @@ fn json(text: &str) -> Result<Vec<Value>, Error> {
     let (mut values, mut begun) = (Vec::new(), 0);
     while let Some(value) = stream.next() {
         let value = value.map_err(|fault| {
-            let found = format!("text that is not JSON, in line {} at column {}", fault.line(), fault.column());
+            let found =
+                format!("text that is not JSON, in line {} at column {}", fault.line(), fault.column());
             Error::new("", found, "JSON", "give the whole file, as it was saved")
         })?;
         let end = stream.byte_offset();

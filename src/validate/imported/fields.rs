@@ -8,7 +8,7 @@ use crate::spec::run::{BenchMetrics, RunLatency, RunStatistic};
 
 /// An object of a file.
 #[derive(Clone, Debug)]
-pub(super) struct Fields<'a> {
+pub(super) struct FileFields<'a> {
     pub(super) value: &'a Value,
     /// Its place, for faults.
     place: String,
@@ -24,14 +24,14 @@ fn shown(value: &Value) -> String {
     }
 }
 
-impl<'a> Fields<'a> {
-    pub(super) fn of(value: &'a Value) -> Fields<'a> {
-        Fields { value, place: String::new() }
+impl<'a> FileFields<'a> {
+    pub(super) fn of(value: &'a Value) -> FileFields<'a> {
+        FileFields { value, place: String::new() }
     }
 
     /// One of several objects.
-    pub(super) fn numbered(value: &'a Value, number: usize) -> Fields<'a> {
-        Fields { value, place: format!("[{number}]") }
+    pub(super) fn numbered(value: &'a Value, number: usize) -> FileFields<'a> {
+        FileFields { value, place: format!("[{number}]") }
     }
 
     fn key(&self, path: &str) -> String {
@@ -56,17 +56,17 @@ impl<'a> Fields<'a> {
     }
 
     /// The object or list of a path.
-    pub(super) fn inside(&self, path: &str) -> Option<Fields<'a>> {
-        self.find(path).map(|value| Fields { value, place: self.key(path) })
+    pub(super) fn inside(&self, path: &str) -> Option<FileFields<'a>> {
+        self.find(path).map(|value| FileFields { value, place: self.key(path) })
     }
 
     /// The items of a list.
-    pub(super) fn items(&self, path: &str) -> Result<Vec<Fields<'a>>, Error> {
+    pub(super) fn items(&self, path: &str) -> Result<Vec<FileFields<'a>>, Error> {
         let Some(value) = self.find(path) else { return Ok(vec![]) };
         let Value::Array(items) = value else {
             return Err(self.fault(path, value, "a list"));
         };
-        let item = |(number, value)| Fields { value, place: format!("{}[{number}]", self.key(path)) };
+        let item = |(number, value)| FileFields { value, place: format!("{}[{number}]", self.key(path)) };
         Ok(items.iter().enumerate().map(item).collect())
     }
 
@@ -83,7 +83,8 @@ impl<'a> Fields<'a> {
             Value::String(text) => text.trim().parse::<f64>().ok(),
             _ => None,
         };
-        let found = number.filter(|number| (*number == 0.0 && number.is_sign_positive()) || limit.holds(*number));
+        let found =
+            number.filter(|number| (*number == 0.0 && number.is_sign_positive()) || limit.holds(*number));
         found.map(Some).ok_or_else(|| self.fault(path, value, &format!("a number: 0, or {}", limit.range())))
     }
 
@@ -97,7 +98,9 @@ impl<'a> Fields<'a> {
         let found = self.number(path, &MEASURED)?;
         let count = found.filter(|number| number.fract() == 0.0 && *number <= SENT.most);
         match (found, count) {
-            (Some(_), None) => Err(self.fault(path, self.find(path).unwrap_or(&Value::Null), "a whole number")),
+            (Some(_), None) => {
+                Err(self.fault(path, self.find(path).unwrap_or(&Value::Null), "a whole number"))
+            }
             (_, count) => Ok(count.map(|number| number as u64)),
         }
     }
@@ -167,17 +170,18 @@ const UNITS: [(&str, f64); 10] = [
 ];
 
 /// The factor from a unit to milliseconds.
-pub(super) fn to_ms(fields: &Fields<'_>, path: &str) -> Result<Option<f64>, Error> {
+pub(super) fn to_ms(fields: &FileFields<'_>, path: &str) -> Result<Option<f64>, Error> {
     let Some(stated) = fields.text(path)? else { return Ok(None) };
     let known = UNITS.iter().find(|(name, _)| *name == stated);
     let names: Vec<&str> = UNITS.iter().map(|(name, _)| *name).collect();
-    let fault = || fields.fault(path, &Value::String(stated.to_owned()), &format!("one of {}", names.join(", ")));
+    let fault =
+        || fields.fault(path, &Value::String(stated.to_owned()), &format!("one of {}", names.join(", ")));
     known.map(|(_, factor)| Some(*factor)).ok_or_else(fault)
 }
 
 impl LatencyKeys {
     /// Reads those that the file has.
-    pub(super) fn read(&self, fields: &Fields<'_>, metrics: &mut BenchMetrics) -> Result<(), Error> {
+    pub(super) fn read(&self, fields: &FileFields<'_>, metrics: &mut BenchMetrics) -> Result<(), Error> {
         for (latency, name) in self.latencies {
             let factor = match self.unit {
                 LatencyUnit::Of(factor) => Some(factor),
@@ -218,13 +222,14 @@ mod tests {
     #[test]
     fn a_fault_names_the_key_and_what_is_there() {
         let value = json!({"a": {"b": [1, "2.5", "x", {}, -1, 1e300]}, "50.00 x": 7, "none": null});
-        let fields = Fields::of(&value);
+        let fields = FileFields::of(&value);
         assert_eq!(fields.number("a.b.0", &MEASURED).unwrap(), Some(1.0));
         assert_eq!(fields.number("a.b.1", &MEASURED).unwrap(), Some(2.5));
         assert_eq!(fields.number("50.00 x", &MEASURED).unwrap(), Some(7.0));
         assert_eq!((fields.number("none", &MEASURED).unwrap(), fields.find("a.c")), (None, None));
-        for (path, found) in [("a.b.2", "`x`"), ("a.b.3", "an object"), ("a.b.4", "-1"), ("a.b.5", "1e+300")] {
-            let fault = Fields::of(&value).number(path, &MEASURED).unwrap_err();
+        for (path, found) in [("a.b.2", "`x`"), ("a.b.3", "an object"), ("a.b.4", "-1"), ("a.b.5", "1e+300")]
+        {
+            let fault = FileFields::of(&value).number(path, &MEASURED).unwrap_err();
             assert_eq!((fault.key.as_str(), fault.found.as_str()), (path, found));
         }
         assert_eq!(fields.count("a.b.1").unwrap_err().expected, "a whole number");

@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use super::documents::FileContent;
-use super::fields::{Fields, LatencyKeys, LatencyUnit};
+use super::fields::{FileFields, LatencyKeys, LatencyUnit};
 use super::samples::counted;
 use super::{first_has, model_of, objects};
 use crate::spec::error::Error;
@@ -52,7 +52,7 @@ pub(super) fn read(content: &FileContent<'_>) -> Result<Vec<RunRecord>, Error> {
     Ok(runs)
 }
 
-fn run(report: &Fields<'_>, benchmark: &Fields<'_>) -> Result<RunRecord, Error> {
+fn run(report: &FileFields<'_>, benchmark: &FileFields<'_>) -> Result<RunRecord, Error> {
     let own = ["config.backend.model", "worker.backend_model"];
     let of_all = ["config.spec.backend.model", "args.model"];
     let model = match benchmark.text_of(&own)? {
@@ -87,7 +87,7 @@ fn run(report: &Fields<'_>, benchmark: &Fields<'_>) -> Result<RunRecord, Error> 
 }
 
 /// The load of a strategy. Without a limit as many requests as the throughput strategy had in flight are its clients.
-fn load(strategy: &Fields<'_>, run: &mut RunRecord) -> Result<(), Error> {
+fn load(strategy: &FileFields<'_>, run: &mut RunRecord) -> Result<(), Error> {
     let variation = match strategy.text("type_")? {
         Some("synchronous") => {
             run.concurrency = Some(1);

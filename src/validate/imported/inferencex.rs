@@ -5,7 +5,7 @@
 //! of the decoding devices alone. With `dp_attention` each device of a worker is an attention rank.
 
 use super::documents::FileContent;
-use super::fields::{Fields, LatencyKeys, LatencyUnit};
+use super::fields::{FileFields, LatencyKeys, LatencyUnit};
 use super::{first_has, model_of, objects, runtime_of};
 use crate::spec::degree::Degrees;
 use crate::spec::error::Error;
@@ -45,7 +45,7 @@ pub(super) fn read(content: &FileContent<'_>) -> Result<Vec<RunRecord>, Error> {
 /// The end of the name of a runner after the device: `h200-nv`, `mi300x-amds`.
 const RUNNERS: [&str; 6] = ["-nv", "-amds", "-amd", "-nb", "-cw", "-cr"];
 
-fn run(fields: &Fields<'_>) -> Result<RunRecord, Error> {
+fn run(fields: &FileFields<'_>) -> Result<RunRecord, Error> {
     let hardware = fields.text_of(&["hw", "device"])?;
     let device = |name: &str| {
         let small = name.to_lowercase();
@@ -60,7 +60,10 @@ fn run(fields: &Fields<'_>) -> Result<RunRecord, Error> {
     let mut run = RunRecord {
         model_id: fields.text("model")?.map(model_of).unwrap_or_default(),
         runtime_id: fields.text("framework")?.map(runtime_of).unwrap_or_default(),
-        runtime_version: fields.text("image")?.and_then(|image| image.rsplit_once(':')).map(|(_, tag)| tag.to_owned()),
+        runtime_version: fields
+            .text("image")?
+            .and_then(|image| image.rsplit_once(':'))
+            .map(|(_, tag)| tag.to_owned()),
         hardware_id: hardware.map(device),
         quant: fields.text("precision")?.map(str::to_owned),
         context_tokens: mean("isl")?,
@@ -83,7 +86,7 @@ fn run(fields: &Fields<'_>) -> Result<RunRecord, Error> {
 }
 
 /// The degrees of workers: TP and EP, and whether attention is data-parallel over them.
-fn degrees(fields: &Fields<'_>, prefix: &str) -> Result<Degrees, Error> {
+fn degrees(fields: &FileFields<'_>, prefix: &str) -> Result<Degrees, Error> {
     let degree = |name: &str| {
         let found = fields.some(&format!("{prefix}{name}"))?;
         found.map_or(Ok(()), |number| DEGREE.check_whole(name, number))?;
@@ -97,7 +100,7 @@ fn degrees(fields: &Fields<'_>, prefix: &str) -> Result<Degrees, Error> {
 }
 
 /// One pool, and its devices.
-fn aggregated(fields: &Fields<'_>, run: &mut RunRecord) -> Result<Option<u64>, Error> {
+fn aggregated(fields: &FileFields<'_>, run: &mut RunRecord) -> Result<Option<u64>, Error> {
     let Degrees { tp, pp, dp, ep, replicas, .. } = degrees(fields, "")?;
     run.parallelism = RunDegrees {
         tensor_parallel: tp,
@@ -113,8 +116,10 @@ fn aggregated(fields: &Fields<'_>, run: &mut RunRecord) -> Result<Option<u64>, E
 }
 
 /// Prefill and decode workers, and the devices of the latter.
-fn separate(fields: &Fields<'_>, run: &mut RunRecord) -> Result<Option<u64>, Error> {
-    let pool = |role, prefix| Ok::<_, Error>(PoolText { role, degrees: degrees(fields, prefix)?, concurrency: None });
+fn separate(fields: &FileFields<'_>, run: &mut RunRecord) -> Result<Option<u64>, Error> {
+    let pool = |role, prefix| {
+        Ok::<_, Error>(PoolText { role, degrees: degrees(fields, prefix)?, concurrency: None })
+    };
     let pools = vec![pool(Role::Prefill, "prefill_")?, pool(Role::Decode, "decode_")?];
     run.plan = Some(PlanText { pools, ..PlanText::default() }.to_string());
     let [prompts, answers] = ["num_prefill_gpu", "num_decode_gpu"].map(|key| fields.some(key));

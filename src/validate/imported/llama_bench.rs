@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::documents::FileContent;
-use super::fields::Fields;
+use super::fields::FileFields;
 use super::{first_has, objects};
 use crate::spec::error::Error;
 use crate::spec::run::{BenchMetrics, RunRecord};
@@ -39,7 +39,8 @@ pub(super) fn recognises(content: &FileContent<'_>) -> bool {
 
 /// Whether the prompt and the answer of a run were timed separately: it has the speed of each, and no time of a request.
 pub fn is_timed_separately(run: &RunRecord) -> bool {
-    let BenchMetrics { prefill_toks_sec, ttft_ms_p50, ttft_ms_mean, latency_ms_p50, latency_ms_mean, .. } = run.metrics;
+    let BenchMetrics { prefill_toks_sec, ttft_ms_p50, ttft_ms_mean, latency_ms_p50, latency_ms_mean, .. } =
+        run.metrics;
     let timed = [ttft_ms_p50, ttft_ms_mean, latency_ms_p50, latency_ms_mean].iter().any(Option::is_some);
     let alone = run.concurrency == Some(1) && run.runtime_id == RUNTIME;
     alone && !timed && (prefill_toks_sec.is_some() || run.metrics.tpot_ms_mean.is_some())
@@ -67,10 +68,14 @@ const RUNTIME: &str = "llama.cpp";
 
 pub(super) fn read(content: &FileContent<'_>) -> Result<Vec<RunRecord>, Error> {
     let shown = markdown(content.text());
-    let tests: Vec<Fields<'_>> = match content {
+    let tests: Vec<FileFields<'_>> = match content {
         FileContent::Json(_) => objects(content).collect(),
-        FileContent::Csv(rows) => rows.iter().enumerate().map(|(at, row)| Fields::numbered(row, at)).collect(),
-        FileContent::Text(_) => shown.iter().enumerate().map(|(at, row)| Fields::numbered(row, at)).collect(),
+        FileContent::Csv(rows) => {
+            rows.iter().enumerate().map(|(at, row)| FileFields::numbered(row, at)).collect()
+        }
+        FileContent::Text(_) => {
+            shown.iter().enumerate().map(|(at, row)| FileFields::numbered(row, at)).collect()
+        }
     };
     let mut kinds: Vec<(Value, Vec<Test>)> = Vec::new();
     let mut places = BTreeMap::<String, usize>::new();
@@ -84,13 +89,13 @@ pub(super) fn read(content: &FileContent<'_>) -> Result<Vec<RunRecord>, Error> {
     }
     let mut runs = Vec::new();
     for (settings, tests) in &kinds {
-        runs.extend(paired(&common(&Fields::of(settings))?, tests));
+        runs.extend(paired(&common(&FileFields::of(settings))?, tests));
     }
     Ok(runs)
 }
 
 /// What tests that belong together share.
-fn settings(fields: &Fields<'_>) -> Value {
+fn settings(fields: &FileFields<'_>) -> Value {
     let all = fields.value.as_object().into_iter().flatten();
     let shared = all.filter(|(key, _)| !OWN.contains(&key.as_str()));
     Value::Object(shared.map(|(key, value)| (key.clone(), value.clone())).collect())
@@ -105,8 +110,9 @@ struct Test {
 }
 
 impl Test {
-    fn of(fields: &Fields<'_>) -> Result<Test, Error> {
-        let [prompt, answer] = ["n_prompt", "n_gen"].map(|key| Ok::<_, Error>(fields.count(key)?.unwrap_or(0)));
+    fn of(fields: &FileFields<'_>) -> Result<Test, Error> {
+        let [prompt, answer] =
+            ["n_prompt", "n_gen"].map(|key| Ok::<_, Error>(fields.count(key)?.unwrap_or(0)));
         let tokens_s = fields.measured("avg_ts")?;
         let tokens_s = tokens_s.ok_or_else(|| fields.fault("avg_ts", &Value::Null, "tokens per second"))?;
         Ok(Test { prompt: prompt?, answer: answer?, tokens_s })
@@ -140,14 +146,15 @@ fn paired(common: &RunRecord, tests: &[Test]) -> Vec<RunRecord> {
         let mut run = common.clone();
         run.context_tokens = common.context_tokens.saturating_add(test.prompt);
         run.output_tokens = test.answer;
-        run.metrics.latency_ms_mean = Some(1e3 * (test.prompt.saturating_add(test.answer)) as f64 / test.tokens_s);
+        run.metrics.latency_ms_mean =
+            Some(1e3 * (test.prompt.saturating_add(test.answer)) as f64 / test.tokens_s);
         run
     });
     pairs.chain(whole).collect()
 }
 
 /// What the settings of tests say of the run. Its prompt is that of the cache, to which a test adds.
-fn common(fields: &Fields<'_>) -> Result<RunRecord, Error> {
+fn common(fields: &FileFields<'_>) -> Result<RunRecord, Error> {
     let named = fields.text("model_filename")?.map(file_name);
     let (model, of_file) = named.map(|name| (name.0.to_owned(), name.1.to_owned())).unwrap_or_default();
     let described = fields.text_of(&["model_type", "model"])?.and_then(described_format);
@@ -172,7 +179,8 @@ fn common(fields: &Fields<'_>) -> Result<RunRecord, Error> {
     }
     for (key, of) in [("n_gpu_layers", "n_gpu_layers"), ("ngl", "n_gpu_layers"), ("n_cpu_moe", "n_cpu_moe")] {
         // -1 is all layers, as by default.
-        let stated = fields.find(key).and_then(|value| value.to_string().trim_matches('"').parse::<u64>().ok());
+        let stated =
+            fields.find(key).and_then(|value| value.to_string().trim_matches('"').parse::<u64>().ok());
         if let Some(layers) = stated {
             run.resolved_settings.insert(of.to_owned(), json!(layers));
         }

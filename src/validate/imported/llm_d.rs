@@ -4,7 +4,7 @@
 //! `native_to_br0_2.py` and `br_v0_2_example.yaml` of llm-d/llm-d-benchmark (8bc9f1d).
 
 use super::documents::FileContent;
-use super::fields::{Fields, LatencyKeys, LatencyUnit};
+use super::fields::{FileFields, LatencyKeys, LatencyUnit};
 use super::samples::counted;
 use super::{first_has, model_of, objects, runtime_of};
 use crate::spec::degree::Degrees;
@@ -57,7 +57,7 @@ pub(super) fn read(content: &FileContent<'_>) -> Result<Vec<RunRecord>, Error> {
     objects(content).map(|report| run(&report)).collect()
 }
 
-fn run(report: &Fields<'_>) -> Result<RunRecord, Error> {
+fn run(report: &FileFields<'_>) -> Result<RunRecord, Error> {
     let mut run = RunRecord::default();
     if let Some(started) = report.text("run.time.start")? {
         run.timestamp_utc = started.to_owned();
@@ -82,10 +82,11 @@ fn run(report: &Fields<'_>) -> Result<RunRecord, Error> {
 }
 
 /// The load: a rate, else clients. An unlimited number of clients is written as infinity.
-fn load(report: &Fields<'_>, run: &mut RunRecord) -> Result<(), Error> {
+fn load(report: &FileFields<'_>, run: &mut RunRecord) -> Result<(), Error> {
     let Some(load) = report.inside("scenario.load.standardized") else { return Ok(()) };
     run.rate_per_s = load.number("rate_qps", &RATE)?.filter(|rate| *rate > 0.0);
-    let unlimited = load.find("concurrency").and_then(|clients| clients.as_str()).is_some_and(|text| text == "inf");
+    let unlimited =
+        load.find("concurrency").and_then(|clients| clients.as_str()).is_some_and(|text| text == "inf");
     if run.rate_per_s.is_none() && !unlimited {
         run.concurrency = load.some("concurrency")?;
     }
@@ -93,7 +94,7 @@ fn load(report: &Fields<'_>, run: &mut RunRecord) -> Result<(), Error> {
 }
 
 /// Model, device and degrees of the engines. Prefill and decode workers are two pools.
-fn stack(report: &Fields<'_>, run: &mut RunRecord) -> Result<(), Error> {
+fn stack(report: &FileFields<'_>, run: &mut RunRecord) -> Result<(), Error> {
     let mut pools = Vec::new();
     for component in report.items("scenario.stack")? {
         let Some(engine) = component.inside("standardized") else { continue };

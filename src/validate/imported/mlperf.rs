@@ -6,7 +6,7 @@
 use serde_json::Value;
 
 use super::documents::{FileContent, labelled};
-use super::fields::{Fields, LatencyKeys, LatencyUnit};
+use super::fields::{FileFields, LatencyKeys, LatencyUnit};
 use crate::spec::error::Error;
 use crate::spec::limits::RATE;
 use crate::spec::percentile::Percentile;
@@ -47,10 +47,10 @@ pub(super) fn recognises(content: &FileContent<'_>) -> bool {
 
 pub(super) fn read(content: &FileContent<'_>) -> Result<Vec<RunRecord>, Error> {
     let parts = content.text().split(TITLE).skip(1);
-    parts.map(|part| run(&Fields::of(&labelled(part.lines())))).collect()
+    parts.map(|part| run(&FileFields::of(&labelled(part.lines())))).collect()
 }
 
-fn run(fields: &Fields<'_>) -> Result<RunRecord, Error> {
+fn run(fields: &FileFields<'_>) -> Result<RunRecord, Error> {
     let mut run = RunRecord::default();
     let scenario = fields.text("Scenario")?.unwrap_or_default();
     match scenario {

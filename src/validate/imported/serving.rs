@@ -6,7 +6,7 @@
 use serde_json::{Value, json};
 
 use super::documents::{FileContent, labelled};
-use super::fields::{Fields, LatencyKeys, LatencyUnit};
+use super::fields::{FileFields, LatencyKeys, LatencyUnit};
 use super::samples::{RequestSample, counted, set_statistics};
 use super::{first_has, model_of, objects, runtime_of};
 use crate::spec::error::Error;
@@ -39,23 +39,11 @@ struct ServingKeys {
 }
 
 /// Statistics in saved results. The median is `p50` too where that percentile was chosen.
-const SAVED: &[(RunStatistic, &str)] = &[
-    (RunStatistic::Mean, "mean"),
-    (P50, "median"),
-    (P50, "p50"),
-    (P90, "p90"),
-    (P95, "p95"),
-    (P99, "p99"),
-];
+const SAVED: &[(RunStatistic, &str)] =
+    &[(RunStatistic::Mean, "mean"), (P50, "median"), (P50, "p50"), (P90, "p90"), (P95, "p95"), (P99, "p99")];
 /// The same where a terminal shows them.
-const SHOWN: &[(RunStatistic, &str)] = &[
-    (RunStatistic::Mean, "Mean"),
-    (P50, "Median"),
-    (P50, "P50"),
-    (P90, "P90"),
-    (P95, "P95"),
-    (P99, "P99"),
-];
+const SHOWN: &[(RunStatistic, &str)] =
+    &[(RunStatistic::Mean, "Mean"), (P50, "Median"), (P50, "P50"), (P90, "P90"), (P95, "P95"), (P99, "P99")];
 
 const VLLM: ServingKeys = ServingKeys {
     model: "model_id",
@@ -181,9 +169,13 @@ pub(super) fn read_vllm(content: &FileContent<'_>) -> Result<Vec<RunRecord>, Err
     read(content, &VLLM, &VLLM_TEXT)
 }
 
-fn read(content: &FileContent<'_>, saved: &ServingKeys, shown: &ServingKeys) -> Result<Vec<RunRecord>, Error> {
+fn read(
+    content: &FileContent<'_>,
+    saved: &ServingKeys,
+    shown: &ServingKeys,
+) -> Result<Vec<RunRecord>, Error> {
     if let FileContent::Text(text) = content {
-        return results(text).iter().map(|result| run(&Fields::of(result), shown)).collect();
+        return results(text).iter().map(|result| run(&FileFields::of(result), shown)).collect();
     }
     objects(content).map(|fields| run(&fields, saved)).collect()
 }
@@ -203,11 +195,12 @@ fn results(text: &str) -> Vec<Value> {
 
 /// A line without a remark in brackets at its end: `Burstiness factor: 1.0 (Poisson process)`.
 fn first_words(line: &str) -> &str {
-    let remark = line.rsplit_once(" (").filter(|(start, end)| start.contains(':') && end.trim().ends_with(')'));
+    let remark =
+        line.rsplit_once(" (").filter(|(start, end)| start.contains(':') && end.trim().ends_with(')'));
     remark.map_or(line, |(start, _)| start)
 }
 
-fn run(fields: &Fields<'_>, keys: &ServingKeys) -> Result<RunRecord, Error> {
+fn run(fields: &FileFields<'_>, keys: &ServingKeys) -> Result<RunRecord, Error> {
     let mut run = RunRecord {
         model_id: fields.text(keys.model)?.map(model_of).unwrap_or_default(),
         runtime_id: fields.text(keys.backend)?.map(runtime_of).unwrap_or_default(),
@@ -224,7 +217,9 @@ fn run(fields: &Fields<'_>, keys: &ServingKeys) -> Result<RunRecord, Error> {
     run.requests = Some(counted(completed, failed));
     let mean = |key: &str| {
         let total = fields.number(key, &MEASURED)?;
-        Ok::<_, Error>(total.filter(|_| completed > 0).map_or(0, |total| (total / completed as f64).round() as u64))
+        Ok::<_, Error>(
+            total.filter(|_| completed > 0).map_or(0, |total| (total / completed as f64).round() as u64),
+        )
     };
     run.context_tokens = mean(keys.prompt_tokens)?;
     run.output_tokens = mean(keys.output_tokens)?;
@@ -248,7 +243,7 @@ fn run(fields: &Fields<'_>, keys: &ServingKeys) -> Result<RunRecord, Error> {
 
 /// Settings that SGLang's server reports (`server_info`): degrees, where attention may be data-parallel over the devices
 /// of TP, and the version. And the share of prompts that its cache had.
-fn server(fields: &Fields<'_>, run: &mut RunRecord) -> Result<(), Error> {
+fn server(fields: &FileFields<'_>, run: &mut RunRecord) -> Result<(), Error> {
     let share = fields.number("cache_report.cache_hit_rate_pct", &RATIO)?.map(|percent| percent / 100.0);
     share.map_or(Ok(()), |share| ACCEPTANCE.check("cache_report.cache_hit_rate_pct", share))?;
     run.metrics.cached_share = share;
@@ -277,21 +272,27 @@ const HELD_BACK: f64 = 0.95;
 
 /// The load. Without a rate as many clients as allowed send their next request after their last answer; without a limit
 /// all requests are sent at once, so that as many are in flight.
-fn load(fields: &Fields<'_>, keys: &ServingKeys, run: &mut RunRecord) -> Result<(), Error> {
+fn load(fields: &FileFields<'_>, keys: &ServingKeys, run: &mut RunRecord) -> Result<(), Error> {
     // A rate that grows, or times of a trace, are no load that is the same throughout.
-    if fields.has("ramp_up_strategy") || matches!(fields.find(keys.rate), Some(Value::String(text)) if text == "trace") {
+    if fields.has("ramp_up_strategy")
+        || matches!(fields.find(keys.rate), Some(Value::String(text)) if text == "trace")
+    {
         return Ok(());
     }
     let unlimited = |path: &str| matches!(fields.find(path), Some(Value::String(text)) if is_unlimited(text));
-    let rate = if unlimited(keys.rate) { None } else { fields.number(keys.rate, &RATE)? }.filter(|rate| *rate > 0.0);
+    let rate =
+        if unlimited(keys.rate) { None } else { fields.number(keys.rate, &RATE)? }.filter(|rate| *rate > 0.0);
     let clients = if unlimited(keys.clients) { None } else { fields.some(keys.clients)? };
     let all = run.requests.as_ref().map(|requests| requests.sent).filter(|sent| *sent > 0);
     match (rate, clients, run.metrics.requests_sec) {
-        (Some(rate), Some(clients), Some(answered)) if answered < HELD_BACK * rate => run.concurrency = Some(clients),
+        (Some(rate), Some(clients), Some(answered)) if answered < HELD_BACK * rate => {
+            run.concurrency = Some(clients)
+        }
         (Some(rate), ..) => {
             run.rate_per_s = Some(rate);
             // A gamma distribution of this shape has this coefficient of variation; 1 is Poisson.
-            let shape = fields.number(keys.burstiness, &MEASURED)?.filter(|shape| *shape > 0.0).unwrap_or(1.0);
+            let shape =
+                fields.number(keys.burstiness, &MEASURED)?.filter(|shape| *shape > 0.0).unwrap_or(1.0);
             let variation = 1.0 / shape.sqrt();
             ARRIVAL_VARIATION.check(keys.burstiness, variation)?;
             run.arrival_variation = Some(variation);
@@ -308,7 +309,7 @@ fn is_unlimited(text: &str) -> bool {
 
 /// Statistics that the file does not state, from its requests where it has them one by one (`--save-detailed`,
 /// `--output-details`).
-fn detailed(fields: &Fields<'_>, run: &mut RunRecord) -> Result<(), Error> {
+fn detailed(fields: &FileFields<'_>, run: &mut RunRecord) -> Result<(), Error> {
     let samples = samples(fields)?;
     for (latency, of) in [
         (RunLatency::Ttft, (|one| one.ttft_ms) as fn(&RequestSample) -> Option<f64>),
@@ -322,7 +323,7 @@ fn detailed(fields: &Fields<'_>, run: &mut RunRecord) -> Result<(), Error> {
 }
 
 /// The answered requests of a detailed file.
-fn samples(fields: &Fields<'_>) -> Result<Vec<RequestSample>, Error> {
+fn samples(fields: &FileFields<'_>) -> Result<Vec<RequestSample>, Error> {
     let lists = ["input_lens", "output_lens", "ttfts", "itls", "errors"];
     if !lists[..4].iter().all(|list| fields.has(list)) {
         return Ok(vec![]);
@@ -336,12 +337,13 @@ fn samples(fields: &Fields<'_>) -> Result<Vec<RequestSample>, Error> {
         }
     }
     let mut samples = Vec::new();
-    for (number, ((isl, osl), (ttft, itl))) in isls.iter().zip(&osls).zip(ttfts.iter().zip(&itls)).enumerate() {
+    for (number, ((isl, osl), (ttft, itl))) in isls.iter().zip(&osls).zip(ttfts.iter().zip(&itls)).enumerate()
+    {
         let failed = errors.get(number).is_some_and(|error| !matches!(error.text(""), Ok(None)));
         let gaps = itl.items("")?;
         let chunks_s = gaps.iter().map(|gap| Ok(gap.number("", &SECONDS)?.unwrap_or(0.0)));
         let chunks_s: Vec<f64> = chunks_s.collect::<Result<_, Error>>()?;
-        let number = |one: &Fields<'_>| Ok::<_, Error>(one.number("", &MEASURED)?.unwrap_or(0.0));
+        let number = |one: &FileFields<'_>| Ok::<_, Error>(one.number("", &MEASURED)?.unwrap_or(0.0));
         let (isl, osl, ttft_s) = (number(isl)?, number(osl)?, ttft.number("", &SECONDS)?.unwrap_or(0.0));
         if failed || osl == 0.0 || ttft_s == 0.0 {
             continue;

@@ -7,7 +7,7 @@
 use serde_json::Value;
 
 use super::documents::FileContent;
-use super::fields::{Fields, LatencyKeys, LatencyUnit};
+use super::fields::{FileFields, LatencyKeys, LatencyUnit};
 use super::samples::{RequestSample, arrivals, counted, fill};
 use super::{first_has, model_of, objects};
 use crate::spec::error::Error;
@@ -55,7 +55,9 @@ pub(super) fn read_blis(content: &FileContent<'_>) -> Result<Vec<RunRecord>, Err
     for fields in objects(content) {
         let tests = fields.items("tests")?;
         for test in &tests {
-            runs.push(test.inside("metrics").map_or_else(|| Ok(RunRecord::default()), |of| result(&of, test))?);
+            runs.push(
+                test.inside("metrics").map_or_else(|| Ok(RunRecord::default()), |of| result(&of, test))?,
+            );
         }
         if tests.is_empty() {
             runs.push(result(&fields, &fields)?);
@@ -65,7 +67,7 @@ pub(super) fn read_blis(content: &FileContent<'_>) -> Result<Vec<RunRecord>, Err
 }
 
 /// A result, with its settings where a test has them.
-fn result(fields: &Fields<'_>, test: &Fields<'_>) -> Result<RunRecord, Error> {
+fn result(fields: &FileFields<'_>, test: &FileFields<'_>) -> Result<RunRecord, Error> {
     let mut run = RunRecord { origin: RunOrigin::Simulated, ..RunRecord::default() };
     let requests = fields.items("requests")?;
     let mut samples = Vec::new();
@@ -101,7 +103,7 @@ fn result(fields: &Fields<'_>, test: &Fields<'_>) -> Result<RunRecord, Error> {
     Ok(run)
 }
 
-fn settings(test: &Fields<'_>, run: &mut RunRecord) -> Result<(), Error> {
+fn settings(test: &FileFields<'_>, run: &mut RunRecord) -> Result<(), Error> {
     run.model_id = test.text("model")?.map(model_of).unwrap_or_default();
     run.hardware_id = test.text("hardware")?.map(|name| name.to_lowercase());
     run.parallelism.tensor_parallel = test.some("tp")?;
@@ -118,7 +120,7 @@ fn trace(rows: &[Value]) -> Result<RunRecord, Error> {
     let (mut samples, mut failed, mut counted_by_server) = (Vec::new(), 0, false);
     let mut run = RunRecord::default();
     for (number, row) in rows.iter().enumerate() {
-        let fields = Fields::numbered(row, number);
+        let fields = FileFields::numbered(row, number);
         if fields.text("status")? != Some("ok") {
             failed += 1;
             continue;
@@ -166,7 +168,7 @@ fn simulated(rows: &[Value]) -> Result<(RunRecord, Vec<RequestSample>), Error> {
     let mut run = RunRecord { origin: RunOrigin::Simulated, ..RunRecord::default() };
     let mut samples = Vec::new();
     for (number, row) in rows.iter().enumerate() {
-        let fields = Fields::numbered(row, number);
+        let fields = FileFields::numbered(row, number);
         if let Some(model) = fields.text("model")? {
             run.model_id = model_of(model);
         }
