@@ -5,6 +5,7 @@ pub mod decision;
 mod drafted;
 pub mod figures;
 pub mod home_run;
+pub mod imported;
 pub mod measured;
 pub mod peers;
 mod pool_text;

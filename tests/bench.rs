@@ -18,6 +18,7 @@ use mantile::report::launch::{LaunchFile, LaunchReport};
 use mantile::request::UNCONTROLLED;
 use mantile::request::estimate::{EstimateRequest, estimate};
 use mantile::request::simulate::SimulateRequest;
+use mantile::request::validate::given::GivenRunFacts;
 use mantile::request::validate::table::{MeasuredTable, usable_rows};
 use mantile::spec::deployment::Deployment;
 use mantile::spec::run::{BenchMetrics, RunOutcome, RunRecord};
@@ -265,7 +266,11 @@ fn a_run_that_agrees_is_a_row_of_a_table() {
     };
     let line = serde_json::to_string(&known).unwrap();
     assert_eq!(serde_json::from_str::<RunRecord>(&line).unwrap(), known);
-    let read = usable_rows(&[MeasuredTable { name: "runs.jsonl".to_owned(), csv: line + "\n" }]).unwrap();
+    let read = usable_rows(
+        &[MeasuredTable { name: "runs.jsonl".to_owned(), csv: line + "\n" }],
+        &GivenRunFacts::default(),
+    )
+    .unwrap();
     assert_eq!((read.rows.len(), read.dropped.len()), (1, 0), "{:?}", read.dropped);
     assert_eq!(read.rows[0].concurrency, Some(2));
 }
@@ -372,7 +377,11 @@ fn a_simulated_server_is_as_fast_as_predicted() {
         assert!(run.server_metrics["vllm:request_success_total"] >= 20.0, "{:?}", run.server_metrics);
         lines += &(serde_json::to_string(&run).unwrap() + "\n");
     }
-    let read = usable_rows(&[MeasuredTable { name: "runs.jsonl".to_owned(), csv: lines }]).unwrap();
+    let read = usable_rows(
+        &[MeasuredTable { name: "runs.jsonl".to_owned(), csv: lines }],
+        &GivenRunFacts::default(),
+    )
+    .unwrap();
     assert_eq!((read.rows.len(), read.dropped.len()), (2, 0));
     assert_eq!(read.rows[1].concurrency, Some(4));
 }

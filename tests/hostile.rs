@@ -109,6 +109,16 @@ fn rigs() {
 }
 
 #[test]
+fn benchmark_files() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/imports");
+    let read =
+        |entry: std::io::Result<std::fs::DirEntry>| std::fs::read_to_string(entry.unwrap().path()).unwrap();
+    let mut all: Vec<String> = std::fs::read_dir(folder).unwrap().map(read).collect();
+    all.sort();
+    through("import", &all, 4);
+}
+
+#[test]
 fn fleets() {
     let file = r#"{"model": "Qwen3-0.6B", "buckets": [{"isl": 2048, "osl": 512, "rate": 4, "prefix": 100, "model": "a"}],
         "offers": [{"hardware": "1xl40s", "available": 8}, {"hardware": "1xh100", "terms": "spot", "usd_per_hour": 1.4}],

@@ -38,6 +38,7 @@ mod home;
 mod hostile;
 mod http;
 mod images;
+mod imports;
 mod launch;
 mod laws;
 mod limits;

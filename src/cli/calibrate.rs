@@ -10,6 +10,7 @@ use crate::report::format::Format;
 use crate::report::rendered::EVERY;
 use crate::request::UNCONTROLLED;
 use crate::request::calibrate::{CalibrateReport, CalibrateRequest, LatencyFit, calibrate};
+use crate::request::validate::given::GivenRunFacts;
 use crate::spec::error::Error;
 use crate::store::catalog::Catalog;
 use crate::store::file;
@@ -28,9 +29,9 @@ Examples:
 pub struct Calibrate {
     /// Tables of measurements, as for validate, of latencies or of memory; rows flagged doubtful are skipped;
     /// disaggregated rows calibrate only the intervals
-    #[arg(required = true, value_name = "FILE.csv")]
+    #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// Use only rows of these runtimes
+    /// Use only rows of these runtimes; a single one is that of benchmark files that state none
     #[arg(long, value_delimiter = ',', value_name = "R,R")]
     pub runtime: Vec<String>,
     /// Fit all runtimes of the tables jointly, starting from kernel microbenchmarks only, intervals included
@@ -49,6 +50,8 @@ pub struct Calibrate {
     /// Write the held-out prediction of each row (CSV)
     #[arg(long, value_name = "FILE.csv")]
     pub rows: Option<PathBuf>,
+    #[command(flatten)]
+    pub given: GivenRunFacts,
     /// Format of the report
     #[arg(long, value_parser = parser(EVERY), value_name = "FORMAT", hide_possible_values = true)]
     pub format: Option<Format>,
@@ -77,6 +80,7 @@ impl Calibrate {
     pub fn request(&self) -> Result<CalibrateRequest, Error> {
         Ok(CalibrateRequest {
             tables: tables(&self.files)?,
+            given: self.given.clone(),
             runtime: self.runtime.clone(),
             whole: self.whole,
             gates: self.gates,

@@ -1,8 +1,11 @@
 //! `diagnose`: is a measured speed possible, and is a server slow?
 
+use std::path::PathBuf;
+
 use super::deadline::with_deadline;
 use super::estimate::{PlannedArgs, variable, with_command};
 use super::output::OutputArgs;
+use super::validate::tables;
 use super::{CliError, ExitStatus};
 use crate::request::diagnose::{DiagnoseRequest, diagnose};
 use crate::request::estimate::EstimateRequest;
@@ -18,6 +21,7 @@ explain the gap alone. Exit code 3: a number is slow or impossible.
 Examples:
   mantile-opt diagnose --model Llama-3.1-8B --hardware 1xh100 --tp 1 --concurrency 64 --measured-tpot-ms 25
   mantile-opt diagnose --hardware 4xh100 --command 'vllm serve Qwen/Qwen3-32B -tp 4' --concurrency 32 --measured-tok-s 900
+  mantile-opt diagnose --hardware 1xmi300x --tp 1 --measured-run vllm-bench.json
   mantile-opt diagnose --plan-from answer.json --measured-ttft-ms 800 --json";
 
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -31,6 +35,9 @@ pub struct Diagnose {
     /// Value of a variable of the shell that the command leaves open (repeatable)
     #[arg(long, value_name = "NAME=VALUE", value_parser = variable, help_heading = "The deployment")]
     pub var: Vec<(String, String)>,
+    /// Read the medians and the load from a run of bench or from the benchmark file of another tool
+    #[arg(long, value_name = "FILE", help_heading = "Measured")]
+    pub measured_run: Option<PathBuf>,
     /// Measured median time to first token
     #[arg(long, value_name = "MS", value_parser = number(&MEASURED), allow_negative_numbers = true, help_heading = "Measured")]
     pub measured_ttft_ms: Option<f64>,
@@ -62,6 +69,7 @@ impl Diagnose {
             command,
             command_files,
             command_variables,
+            run: tables(self.measured_run.as_slice())?.pop(),
             ttft_ms: self.measured_ttft_ms,
             tpot_ms: self.measured_tpot_ms,
             output_tok_s: self.measured_tok_s,

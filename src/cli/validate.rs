@@ -9,6 +9,7 @@ use crate::report::left_out;
 use crate::report::scatter::scatter;
 use crate::report::validation::{markdown, rows_csv};
 use crate::request::UNCONTROLLED;
+use crate::request::validate::given::GivenRunFacts;
 use crate::request::validate::table::MeasuredTable;
 use crate::request::validate::{ValidateReport, ValidateRequest, scored, validate};
 use crate::spec::error::Error;
@@ -22,6 +23,7 @@ Examples:
   mantile-opt validate serving.csv --by hardware,runtime
   mantile-opt validate --left-out vllm
   mantile-opt validate serving.csv --kinds --format json
+  mantile-opt validate vllm-bench.json --hardware 1xmi300x
   mantile-opt validate serving.csv --mode agg --plot accuracy.svg
   mantile-opt validate serving.csv --by mode,runtime,hardware --markdown
   mantile-opt validate serving.csv singlestream.csv --format json --rows rows.csv";
@@ -29,8 +31,10 @@ Examples:
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct Validate {
-    /// Tables of measurements: one run per row, or one metric per row in the columns metric and value
-    #[arg(required_unless_present = "left_out", value_name = "FILE.csv")]
+    /// Tables of measurements: one run per row, or one metric per row in the columns metric and value; runs of bench; or
+    /// benchmark files of vLLM, SGLang, AIPerf, GenAI-Perf, GuideLLM, llm-d-benchmark, llama-bench, MLPerf, InferenceX, BLIS
+    /// and LLMServingSim
+    #[arg(required_unless_present = "left_out", value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// Read no table: report the held-out errors stored in a runtime's profile
     #[arg(long, value_name = "RUNTIME", conflicts_with_all = ["files", "by", "rows", "plot", "mode"])]
@@ -53,6 +57,11 @@ pub struct Validate {
     #[arg(long, conflicts_with = "format")]
     pub markdown: bool,
     #[command(flatten)]
+    pub given: GivenRunFacts,
+    /// Runtime of the server, where the file does not state one
+    #[arg(long, value_name = "NAME", help_heading = "Runs of benchmark files")]
+    pub runtime: Option<String>,
+    #[command(flatten)]
     pub output: OutputArgs,
 }
 
@@ -74,6 +83,7 @@ impl Validate {
     pub fn request(&self) -> Result<ValidateRequest, Error> {
         Ok(ValidateRequest {
             tables: tables(&self.files)?,
+            given: GivenRunFacts { runtime: self.runtime.clone(), ..self.given.clone() },
             left_out: self.left_out.clone(),
             by: self.by.clone(),
             kinds: self.kinds,

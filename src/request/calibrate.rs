@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::RequestControl;
+use super::validate::given::GivenRunFacts;
 use super::validate::predict::{PreparedRow, ProfileFit, ready, runtime};
 use super::validate::table::{MeasuredTable, all_rows};
 use crate::calibrate::cross::{HoldoutGroup, left_out};
@@ -52,7 +53,10 @@ pub struct CalibrateRequest {
     /// Tables of measurements, of latencies or of memory. Rows flagged doubtful are skipped; disaggregated rows
     /// calibrate only the intervals.
     pub tables: Vec<MeasuredTable>,
-    /// Uses only rows of these runtimes.
+    /// Facts that benchmark files of other tools do not state.
+    #[serde(skip_serializing_if = "GivenRunFacts::is_empty")]
+    pub given: GivenRunFacts,
+    /// Uses only rows of these runtimes. A single one is that of benchmark files that state none.
     pub runtime: Vec<String>,
     /// Fits all runtimes of the tables jointly, starting from kernel microbenchmarks only, intervals included.
     pub whole: bool,
@@ -243,7 +247,9 @@ impl CalibrateRequest {
     /// Rows of the selected runtimes, without rows flagged doubtful, and without those of sessions and published points:
     /// validation alone sees these.
     fn rows(&self) -> Result<Vec<MeasuredRow>, Error> {
-        let mut rows = all_rows(&self.tables)?;
+        let only = self.runtime.first().filter(|_| self.runtime.len() == 1).cloned();
+        let given = GivenRunFacts { runtime: self.given.runtime.clone().or(only), ..self.given.clone() };
+        let mut rows = all_rows(&self.tables, &given)?;
         let wanted: Vec<String> = self.runtime.iter().map(|name| runtime(name)).collect();
         rows.retain(|row| {
             let selected = wanted.is_empty() || wanted.contains(&runtime(&row.runtime));

@@ -1,6 +1,7 @@
 //! `validate`: compares predictions with measurements.
 
 mod figures;
+pub mod given;
 mod home_machine;
 mod kinds;
 mod layout;
@@ -18,6 +19,7 @@ use crate::spec::nearness::LeftOut;
 use crate::store::catalog::Catalog;
 use crate::validate::peers::{PeerPrediction, peer_scores};
 use crate::validate::summary::{DroppedRow, GroupBy, ScoredRow, Validation, validation};
+use given::GivenRunFacts;
 use kinds::measured_kinds;
 use table::{MeasuredTable, ReadTables, usable_rows};
 
@@ -27,6 +29,9 @@ use table::{MeasuredTable, ReadTables, usable_rows};
 pub struct ValidateRequest {
     /// Tables of measurements.
     pub tables: Vec<MeasuredTable>,
+    /// Facts that benchmark files of other tools do not state.
+    #[serde(skip_serializing_if = "GivenRunFacts::is_empty")]
+    pub given: GivenRunFacts,
     /// Uses no table: reports the held-out errors stored in the profile of this runtime.
     pub left_out: Option<String>,
     /// Grouping keys.
@@ -87,7 +92,7 @@ pub fn scored(catalog: &Catalog, request: &ValidateRequest) -> Result<ScoredTabl
 }
 
 fn selected(request: &ValidateRequest) -> Result<ReadTables, Error> {
-    let mut read = usable_rows(&request.tables)?;
+    let mut read = usable_rows(&request.tables, &request.given)?;
     if let Some(mode) = &request.mode {
         read.rows.retain(|row| row.mode == *mode);
     }

@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
+
+use super::imported::llama_bench::{host_part, is_timed_separately};
 use super::measured::Record;
 use crate::spec::notation::{PlanText, PoolText};
 use crate::spec::percentile::Percentile;
@@ -42,18 +45,55 @@ impl RunCells {
             ("weight_format", given(&run.quant)),
             ("kv_format", given(&run.kv_format)),
             ("source", given(&run.source)),
-            ("doubt", run.doubt().or_else(|| simulated(run)).unwrap_or_default()),
+            ("doubt", run.doubt().or_else(|| simulated(run)).or_else(|| invalid(run)).unwrap_or_default()),
         ] {
             cells.put(column, text);
         }
+        for column in ["speculative", "acceptance_length"] {
+            let stated = run.env.get(column).map(|value| value.to_string().trim_matches('"').to_owned());
+            cells.put(column, stated.unwrap_or_default());
+        }
         cells.count("devices", run.devices);
-        cells.count("isl", Some(run.context_tokens));
-        cells.count("osl", Some(run.output_tokens));
+        cells.count("isl", Some(run.context_tokens).filter(|tokens| *tokens > 0));
+        cells.count("osl", Some(run.output_tokens).filter(|tokens| *tokens > 0));
         cells.count("concurrency", run.concurrency);
         cells.load(run);
         cells.plan(run);
         cells.figures(run);
+        if is_timed_separately(run) {
+            cells.separately(run);
+        }
         cells
+    }
+
+    /// The cells of a run whose prompt and answer were timed separately: those of a device, or those of a home machine
+    /// where a part of the model is on the host.
+    fn separately(&mut self, run: &RunRecord) {
+        self.put("mode", "llama-bench".to_owned());
+        if let Some(rate) = run.metrics.prefill_toks_sec {
+            self.put("prefill_tok_s", rate.to_string());
+        }
+        if let Some(share) = run.metrics.cached_share {
+            self.put("hit_rate", share.to_string());
+        }
+        let cpu = run.env.get("cpu").and_then(Value::as_str).unwrap_or_default();
+        let alone = run.devices.is_none() && run.hardware_id.as_deref() == Some(cpu);
+        let Some(part) = host_part(run).or(alone.then(|| "CPU only".to_owned())) else { return };
+        let gpu = if alone { "" } else { run.hardware_id.as_deref().unwrap_or_default() };
+        let speed = |tpot_ms: f64| (1e3 / tpot_ms).to_string();
+        for (column, text) in [
+            ("gpu", gpu.to_owned()),
+            ("gpu_count", run.devices.unwrap_or(u64::from(!alone)).to_string()),
+            ("cpu", cpu.to_owned()),
+            ("quant", run.quant.clone().unwrap_or_default()),
+            ("offload", part),
+            ("pp_tok_s", run.metrics.prefill_toks_sec.map(|rate| rate.to_string()).unwrap_or_default()),
+            ("tg_tok_s", run.metrics.tpot_ms_mean.map(speed).unwrap_or_default()),
+        ] {
+            self.put(column, text);
+        }
+        self.count("prompt_tokens", Some(run.context_tokens).filter(|tokens| *tokens > 0));
+        self.count("gen_tokens", Some(run.output_tokens).filter(|tokens| *tokens > 0));
     }
 
     /// The row of these cells.
@@ -136,4 +176,10 @@ impl RunCells {
 /// A simulated run is no measurement.
 fn simulated(run: &RunRecord) -> Option<String> {
     (run.origin == RunOrigin::Simulated).then(|| "it is simulated".to_owned())
+}
+
+/// A run that its own tool calls invalid, as LoadGen does where a rule of the benchmark was not met.
+fn invalid(run: &RunRecord) -> Option<String> {
+    let stated = run.env.get("result").and_then(Value::as_str);
+    (stated == Some("INVALID")).then(|| "its tool calls the result invalid".to_owned())
 }

@@ -37,6 +37,7 @@ use mantile::spec::model::gguf::GgufHeader;
 use mantile::spec::objective::{Metric, Objective, Workload};
 use mantile::spec::ranges;
 use mantile::spec::rig::Rig;
+use mantile::spec::run::RunRecord;
 use mantile::spec::runtime::Runtime;
 use mantile::spec::scenario::Scenario;
 use mantile::spec::text::from_json;
@@ -46,18 +47,21 @@ use mantile::store::kind::Entry;
 use mantile::store::model::ResolvedModel;
 use mantile::store::resolved_scenario::ResolvedScenario;
 use mantile::store::rig::ResolvedRig;
+use mantile::validate::imported::imported_runs;
+use mantile::validate::run_cells::RunCells;
 use serde_json::Value;
 
 /// A door by its name.
 pub type Door = (&'static str, fn(&str));
 
 /// Every door.
-pub const DOORS: [Door; 14] = [
+pub const DOORS: [Door; 15] = [
     ("configuration", configuration),
     ("hardware", hardware),
     ("rig", rig),
     ("fleet", fleet),
     ("table", table),
+    ("import", imported),
     ("answer", answer),
     ("units", units),
     ("flags", flags),
@@ -185,6 +189,18 @@ pub fn table(text: &str) {
             assert!(made.ttft_ms.is_finite() && made.tpot_ms.is_finite(), "{:?}", held.measured);
         }
     }
+}
+
+/// A benchmark file of another tool: its runs are records that are read back, and rows.
+pub fn imported(text: &str) {
+    if let Ok(found) = imported_runs(text, "file") {
+        for one in found.runs {
+            let line = serde_json::to_string(&one.run).unwrap();
+            assert_eq!(from_json::<RunRecord>(&line, "a run").as_ref(), Ok(&one.run));
+            let _ = RunCells::of(&one.run).record().runs();
+        }
+    }
+    table(text);
 }
 
 /// Keys of an answer that hold what was asked; of a fleet also the whole problem.

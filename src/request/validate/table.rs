@@ -1,25 +1,29 @@
-//! Tables of measurements: CSV, or a run a line in JSON.
+//! Tables of measurements: CSV, a run a line in JSON, or the benchmark file of another tool.
+
+use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::given::GivenRunFacts;
 use crate::spec::error::Error;
 use crate::spec::limits::ROWS;
 use crate::spec::run::RunRecord;
 use crate::spec::text::from_json;
 use crate::spec::visible::visible;
+use crate::validate::imported::{ImportedRun, imported_runs, is_imported};
 use crate::validate::measured::{MeasuredRow, Record};
 use crate::validate::peers::PeerPrediction;
 use crate::validate::run_cells::RunCells;
 use crate::validate::summary::DroppedRow;
 
-/// A table of measurements: CSV, or JSON Lines of runs.
+/// A table of measurements: CSV, JSON Lines of runs, or the benchmark file of another tool.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MeasuredTable {
     /// Name in errors, such as that of its file.
     pub name: String,
-    /// Header and rows; or a run a line, as `bench` writes them (`schema run`).
+    /// Header and rows; a run a line, as `bench` writes them (`schema run`); or what another tool wrote (docs/imports.md).
     pub csv: String,
 }
 
@@ -27,10 +31,10 @@ pub struct MeasuredTable {
 ///
 /// # Errors
 /// A row is not a measurement; the fault names table and row.
-pub fn all_rows(tables: &[MeasuredTable]) -> Result<Vec<MeasuredRow>, Error> {
+pub fn all_rows(tables: &[MeasuredTable], given: &GivenRunFacts) -> Result<Vec<MeasuredRow>, Error> {
     let mut measured = Vec::new();
     for table in tables {
-        measured.extend(rows(&table.csv).map_err(|fault| fault.in_file(&table.name))?);
+        measured.extend(rows_with(&table.csv, given).map_err(|fault| fault.in_file(&table.name))?);
     }
     Ok(measured)
 }
@@ -47,7 +51,7 @@ pub struct ReadTables {
 ///
 /// # Errors
 /// A table lacks a column, or has no row that can be used.
-pub fn usable_rows(tables: &[MeasuredTable]) -> Result<ReadTables, Error> {
+pub fn usable_rows(tables: &[MeasuredTable], given: &GivenRunFacts) -> Result<ReadTables, Error> {
     let mut found = ReadTables::default();
     for table in tables {
         let before = (found.rows.len(), found.peers.len(), found.dropped.len());
@@ -65,7 +69,7 @@ pub fn usable_rows(tables: &[MeasuredTable]) -> Result<ReadTables, Error> {
             first.get_or_insert(in_row(line, fault));
         };
         let (rows, peers) = (&mut found.rows, &mut found.peers);
-        read(&table.csv, &mut |line, record| {
+        read(&table.csv, given, &mut |line, record| {
             match record {
                 Ok(RecordOf::Runs(runs)) => runs.into_iter().for_each(|run| push(rows, before.0, run)),
                 Ok(RecordOf::Peer(peer)) => peers.push(peer),
@@ -93,8 +97,13 @@ pub fn usable_rows(tables: &[MeasuredTable]) -> Result<ReadTables, Error> {
 /// # Errors
 /// A row is not a measurement; the fault names the row.
 pub fn rows(text: &str) -> Result<Vec<MeasuredRow>, Error> {
+    rows_with(text, &GivenRunFacts::default())
+}
+
+/// The same, with facts that benchmark files do not state.
+fn rows_with(text: &str, given: &GivenRunFacts) -> Result<Vec<MeasuredRow>, Error> {
     let mut measured: Vec<MeasuredRow> = Vec::new();
-    read(text, &mut |line, record| {
+    read(text, given, &mut |line, record| {
         if let RecordOf::Runs(runs) = record.map_err(|fault| in_row(line, fault))? {
             runs.into_iter().for_each(|run| push(&mut measured, 0, run));
         }
@@ -130,10 +139,52 @@ fn push(rows: &mut Vec<MeasuredRow>, first: usize, run: MeasuredRow) {
 /// Takes a record with its line.
 type RecordTaker<'a> = &'a mut dyn FnMut(u64, Result<RecordOf, Error>) -> Result<(), Error>;
 
+/// The runs of a file: those of `bench`, or those of another tool.
+///
+/// # Errors
+/// It is a table of measurements, or faulty.
+pub fn runs_of(table: &MeasuredTable, given: &GivenRunFacts) -> Result<Vec<ImportedRun>, Error> {
+    let own = table.csv.trim_start().starts_with('{') && table.csv.contains("\"run_id\"");
+    let runs = match own {
+        true => {
+            let lines = table.csv.lines().filter(|line| !line.trim().is_empty());
+            let runs = lines.map(|line| from_json::<RunRecord>(line, "a run").map(ImportedRun::of));
+            runs.collect::<Result<_, Error>>().map_err(|fault| fault.in_file(&table.name))?
+        }
+        false => imported_runs(&table.csv, &table.name)?.runs,
+    };
+    runs.into_iter().map(|run| given.applied(run)).collect()
+}
+
 /// Reads the records of a table one by one, each with its line.
-fn read(text: &str, with: RecordTaker<'_>) -> Result<(), Error> {
-    // No header of a table begins so.
-    if text.trim_start().starts_with('{') { read_runs(text, with) } else { read_csv(text, with) }
+fn read(text: &str, given: &GivenRunFacts, with: RecordTaker<'_>) -> Result<(), Error> {
+    let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    // No header of a table begins so, and no other tool has this key.
+    let is_object = first.trim_start().starts_with('{');
+    match () {
+        () if is_object && first.contains("\"run_id\"") => read_runs(text, with),
+        () if !is_object && Record(header_of(first)).has_columns().is_ok() => read_csv(text, with),
+        () if is_object || is_imported(text) => read_imported(text, given, with),
+        () => read_csv(text, with),
+    }
+}
+
+/// The columns of a header.
+fn header_of(line: &str) -> BTreeMap<&str, &str> {
+    line.trim().split(',').map(|column| (column.trim_matches('"'), "")).collect()
+}
+
+/// The runs of another tool's file, each with its number from 1. The caller knows the name of the file.
+fn read_imported(text: &str, given: &GivenRunFacts, with: RecordTaker<'_>) -> Result<(), Error> {
+    for (number, run) in imported_runs(text, "")?.runs.into_iter().enumerate() {
+        with(number as u64 + 1, imported_rows(run, given).map(RecordOf::Runs))?;
+    }
+    Ok(())
+}
+
+fn imported_rows(run: ImportedRun, given: &GivenRunFacts) -> Result<Vec<MeasuredRow>, Error> {
+    let run = given.applied(run)?;
+    RunCells::of(run.complete()?).record().runs()
 }
 
 /// The same of a file with a run a line.
@@ -172,6 +223,10 @@ fn read_csv(text: &str, with: RecordTaker<'_>) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn usable(tables: &[MeasuredTable]) -> Result<ReadTables, Error> {
+        usable_rows(tables, &GivenRunFacts::default())
+    }
 
     #[test]
     fn a_faulty_cell_is_reported_with_its_row() {
@@ -222,18 +277,18 @@ mod tests {
     fn a_faulty_cell_drops_its_row_and_no_other() {
         let table = |csv: &str| MeasuredTable { name: "t.csv".into(), csv: csv.into() };
         let header = "model,hardware,runtime,isl\n";
-        let found = usable_rows(&[table(&format!("{header}a,b,c,7\na,b,c,~9\na,b\na,b,c,8\n"))]).unwrap();
+        let found = usable(&[table(&format!("{header}a,b,c,7\na,b,c,~9\na,b\na,b,c,8\n"))]).unwrap();
         assert_eq!(found.rows.iter().map(|row| row.isl).collect::<Vec<_>>(), [7, 8]);
         let [cell, cells] = &found.dropped[..] else { panic!("{:?}", found.dropped) };
         assert_eq!((cell.row, cell.column.as_str(), cell.found.as_str()), (3, "isl", "~9"));
         assert!(cell.expected.contains("1 to") && cell.table == "t.csv", "{cell:?}");
         assert_eq!((cells.row, cells.column.as_str()), (4, ""));
-        let fault = usable_rows(&[table(&format!("{header}a,b,c,~9\n"))]).unwrap_err();
+        let fault = usable(&[table(&format!("{header}a,b,c,~9\n"))]).unwrap_err();
         assert_eq!(fault.key, "row 2: isl");
         assert!(fault.found.contains("no row of 1"), "{}", fault.found);
-        assert_eq!(usable_rows(&[table(header)]).unwrap_err().found, "no row");
+        assert_eq!(usable(&[table(header)]).unwrap_err().found, "no row");
         let peers = "simulator,metric,predicted_ms,measured_ms\nx,ttft_mean,9,10\nx,ttft_mean,,10\n";
-        let found = usable_rows(&[table(peers)]).unwrap();
+        let found = usable(&[table(peers)]).unwrap();
         assert_eq!((found.rows.len(), found.peers.len(), found.dropped.len()), (0, 1, 1));
     }
 }
