@@ -11,6 +11,7 @@ use super::defaults::AppliedDefaults;
 use super::estimate::PlannedArgs;
 use super::output::OutputArgs;
 use super::progress::{is_quiet, shown};
+use super::runs::named_or_own;
 use super::token::token;
 use super::{CliError, ExitStatus};
 use crate::bench::points::{BenchSuite, LoadPoint};
@@ -26,6 +27,7 @@ use crate::spec::run::{RunOutcome, RunRecord};
 use crate::spec::scenario::Scenario;
 use crate::spec::vary::VariedKey;
 use crate::store::catalog::Catalog;
+use crate::store::runs::RunStore;
 
 const AFTER: &str = "\
 Requests go to the server of --endpoint, and the time of each chunk of their answers is kept: TTFT, TPOT, times between \
@@ -109,6 +111,9 @@ pub struct Bench {
     /// Append each run to a file, a line of JSON each, when it ends
     #[arg(long, value_name = "FILE.jsonl", help_heading = "Output")]
     pub out: Option<PathBuf>,
+    /// Append each run to a store of runs as well, when it ends [default of FILE: the user's own store, see `runs`]
+    #[arg(long, value_name = "FILE", num_args = 0..=1, help_heading = "Output")]
+    pub store: Option<Option<PathBuf>>,
     /// Leave out loads that the file of --out has
     #[arg(long, requires = "out", help_heading = "Output")]
     pub resume: bool,
@@ -132,6 +137,8 @@ impl Bench {
             return OutputArgs::default().write(&plan_table(&settings, &points));
         }
         let mut file = self.out.as_deref().map(RecordFile::open).transpose()?;
+        let place = self.store.as_ref().map(|named| named_or_own(named.as_deref())).transpose()?;
+        let mut store = place.as_deref().map(RunStore::open).transpose()?;
         let session = BenchSession::begin(settings.clone())?;
         let named = scenario.model.clone().or_else(|| Some(session.model().to_owned()));
         let subject = BenchSubject::of(catalog, Scenario { model: named, ..scenario })?;
@@ -148,6 +155,9 @@ impl Bench {
             });
             if let Some(file) = &mut file {
                 file.append(&run)?;
+            }
+            if let Some(store) = &mut store {
+                store.append(std::slice::from_ref(&run))?;
             }
             runs.push(run);
         }

@@ -207,7 +207,7 @@ impl RunStore {
     /// # Errors
     /// The file cannot be read, or a record was changed so that it is no run.
     pub fn runs(&self) -> Result<Vec<RunRecord>, Error> {
-        self.selected("", "")
+        self.selected("")
     }
 
     /// The run whose id begins so.
@@ -215,7 +215,7 @@ impl RunStore {
     /// # Errors
     /// There is none, or several.
     pub fn run(&self, start: &str) -> Result<RunRecord, Error> {
-        let mut found = self.selected("WHERE substr(run_id, 1, length(?1)) = ?1", start)?;
+        let mut found = self.selected(start)?;
         if let Some(at) = found.iter().position(|run| run.run_id == start) {
             return Ok(found.swap_remove(at));
         }
@@ -233,23 +233,31 @@ impl RunStore {
         }
     }
 
-    fn selected(&self, condition: &str, start: &str) -> Result<Vec<RunRecord>, Error> {
+    /// The text of every run, in the order in which they were appended.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn texts(&self) -> Result<Vec<String>, Error> {
+        self.selected_texts("")
+    }
+
+    /// The texts of runs whose ids begin so.
+    fn selected_texts(&self, start: &str) -> Result<Vec<String>, Error> {
         let fault = self.fault();
-        let query = format!("SELECT seq, record FROM runs {condition} ORDER BY seq");
-        let mut statement = self.connection.prepare(&query).map_err(&fault)?;
-        let values: &[&dyn rusqlite::ToSql] = if condition.is_empty() { &[] } else { &[&start] };
-        let rows = statement
-            .query_map(values, |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?)))
-            .map_err(&fault)?;
-        rows.map(|row| {
-            let (seq, text) = row.map_err(&fault)?;
-            serde_json::from_str(&text).map_err(|broken| {
+        let query = "SELECT record FROM runs WHERE substr(run_id, 1, length(?1)) = ?1 ORDER BY seq";
+        let mut statement = self.connection.prepare(query).map_err(&fault)?;
+        let rows = statement.query_map([start], |row| row.get(0)).map_err(&fault)?;
+        rows.collect::<Result<_, _>>().map_err(&fault)
+    }
+
+    fn selected(&self, start: &str) -> Result<Vec<RunRecord>, Error> {
+        let read = |text: &String| {
+            serde_json::from_str(text).map_err(|broken| {
                 let fix = "`mantile-opt runs verify` lists every fault; restore the file from a copy";
-                let key = format!("record {seq}");
-                Error::new(key, broken.to_string(), "a run", fix).in_file(shown(&self.path))
+                Error::new("record", broken.to_string(), "a run", fix).in_file(shown(&self.path))
             })
-        })
-        .collect()
+        };
+        self.selected_texts(start)?.iter().map(read).collect()
     }
 
     /// The end of the chain.

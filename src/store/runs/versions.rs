@@ -1,6 +1,7 @@
 //! Versions of calibrations in a store of runs.
 
 use std::collections::BTreeMap;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use rusqlite::params;
 
@@ -8,12 +9,13 @@ use super::chain::{ChainLink, Digest, canonical};
 use super::{RunStore, begun};
 use crate::spec::calibration_version::CalibrationVersion;
 use crate::spec::error::Error;
+use crate::spec::text::in_utc;
 use crate::store::catalog::Catalog;
 use crate::store::file::shown;
 use crate::store::kind::CatalogKind;
 
 impl RunStore {
-    /// Appends a version, which gets the next number.
+    /// Appends a version, which gets the next number and the time.
     ///
     /// # Errors
     /// The file cannot be read or written.
@@ -27,7 +29,9 @@ impl RunStore {
             Err(rusqlite::Error::QueryReturnedNoRows) => (0, Digest::default()),
             other => other.map_err(&fault)?,
         };
-        let version = CalibrationVersion { number: last.unsigned_abs() + 1, ..version };
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let version =
+            CalibrationVersion { number: last.unsigned_abs() + 1, created_utc: in_utc(now), ..version };
         let text = canonical(&version);
         let link = ChainLink::of(&text, before);
         let row = params![last + 1, text, link.hash.as_slice(), link.chain.as_slice()];
