@@ -30,7 +30,11 @@ pub struct Running {
 impl Running {
     fn with(token: Option<&str>, limits: RequestLimits) -> Running {
         Running::under(
-            ServerOptions { access: ServerAccess { token: token.map(str::to_owned), ..access() }, limits, store: None },
+            ServerOptions {
+                access: ServerAccess { token: token.map(str::to_owned), ..access() },
+                limits,
+                store: None,
+            },
             Catalog::default(),
         )
     }

@@ -99,7 +99,8 @@ fn no_acknowledged_run_is_lost_at_any_kill() {
             let mut line = String::new();
             while lines.read_line(&mut line).unwrap() > 0 {
                 // A line without an end was not read by anyone whole.
-                if let Some((_, id)) = line.strip_suffix('\n').and_then(|line| line.split_once(ACKNOWLEDGED)) {
+                if let Some((_, id)) = line.strip_suffix('\n').and_then(|line| line.split_once(ACKNOWLEDGED))
+                {
                     known.insert(id.to_owned());
                 }
                 line.clear();
@@ -128,7 +129,9 @@ fn writers_at_the_same_time_lose_nothing() {
             scope.spawn(move || {
                 let mut store = RunStore::open(path).unwrap();
                 for number in 0..20 {
-                    store.append(&[run(&format!("{writer}-{number}"), 8), run(&format!("both-{number}"), 8)]).unwrap();
+                    store
+                        .append(&[run(&format!("{writer}-{number}"), 8), run(&format!("both-{number}"), 8)])
+                        .unwrap();
                 }
             });
         }
@@ -150,7 +153,8 @@ fn a_flipped_bit_in_any_record_is_found() {
     let whole = std::fs::read(&path).unwrap();
     let mut tried = 0;
     for text in texts {
-        let start = whole.windows(text.len()).position(|part| part == text.as_bytes()).expect("a record on one page");
+        let start =
+            whole.windows(text.len()).position(|part| part == text.as_bytes()).expect("a record on one page");
         // The id before the record, and both hashes after it.
         let cell = start - "run-0000".len()..start + text.len() + 64;
         for at in cell.step_by(7) {
@@ -211,7 +215,10 @@ fn nothing_is_changed_or_removed_and_an_id_has_one_content() {
     }
     is_whole(&store);
     // Without the triggers, the hashes tell.
-    raw.execute_batch("DROP TRIGGER runs_UPDATE; UPDATE runs SET record = replace(record, '550.120', '550.121')").unwrap();
+    raw.execute_batch(
+        "DROP TRIGGER runs_UPDATE; UPDATE runs SET record = replace(record, '550.120', '550.121')",
+    )
+    .unwrap();
     assert!(store.verify().faults.iter().any(|fault| fault.contains("hash differs")));
     assert!(RunStore::existing(&folder.path().join("none")).is_err());
     std::fs::write(folder.path().join("text"), "x".repeat(200)).unwrap();
@@ -340,7 +347,10 @@ fn a_retraining_is_adopted_where_left_out_errors_fall_and_nowhere_else() {
     let outcomes = retrain(&catalog, &catalog, &runs);
     let [outcome] = &published(&mut store, outcomes).unwrap()[..] else { panic!("one runtime") };
     let version = outcome.version.as_ref().expect("errors of 30 % fall");
-    assert_eq!((version.number, version.runs, version.drivers.as_slice()), (1, 12, &["550.120".to_owned()][..]));
+    assert_eq!(
+        (version.number, version.runs, version.drivers.as_slice()),
+        (1, 12, &["550.120".to_owned()][..])
+    );
     assert!(outcome.medians.iter().all(|median| median.after < median.before / 2.0), "{:?}", outcome.medians);
     let in_force = store.in_force(&catalog).unwrap();
     assert!(!drift(&in_force, &runs).alarm);
@@ -367,7 +377,11 @@ fn a_server_keeps_runs_over_its_end_and_retrains_on_an_alarm() {
     {
         let server = start();
         let (status, first) = send(&server, "POST", &text(&runs[0]));
-        assert_eq!((status, &first["known"], &first["accepted"]), (200, &json!(false), &json!(true)), "{first}");
+        assert_eq!(
+            (status, &first["known"], &first["accepted"]),
+            (200, &json!(false), &json!(true)),
+            "{first}"
+        );
         assert!((first["errors"]["decode"].as_f64().unwrap() - (1.0 / 1.3 - 1.0)).abs() < 1e-9, "{first}");
         assert_eq!(send(&server, "POST", &text(&runs[0])).1["known"], true);
         let other = RunRecord { concurrency: Some(64), ..runs[0].clone() };

@@ -36,7 +36,7 @@ pub struct DriftArgs {
     pub output: OutputArgs,
 }
 
-/// The drift of a store, and what a retraining came to.
+/// The drift of a store, and the outcome of a retraining.
 #[derive(Serialize)]
 struct DriftAnswer {
     #[serde(flatten)]

@@ -58,7 +58,12 @@ impl StoreArgs {
 /// The named store, else the user's own.
 pub fn named_or_own(named: Option<&Path>) -> Result<PathBuf, Error> {
     named.map(Path::to_owned).or_else(user_store).ok_or_else(|| {
-        Error::new("store", "no folder for data: HOME is not set", "the path of a store", "name it: --store FILE")
+        Error::new(
+            "store",
+            "no folder for data: HOME is not set",
+            "the path of a store",
+            "name it: --store FILE",
+        )
     })
 }
 
@@ -248,7 +253,8 @@ impl ExportedRuns {
         let key = self.key.as_deref().map(SigningKeyFile::open).transpose()?;
         file::write(&self.out, &text)?;
         if let Some(key) = key {
-            let line = serde_json::to_string(&key.of_texts(&texts).line()).expect("a signature has only text keys");
+            let line =
+                serde_json::to_string(&key.of_texts(&texts).line()).expect("a signature has only text keys");
             file::write(&signature_of(&self.out), &(line + "\n"))?;
         }
         say(&format!("{} written to {}\n", count(texts.len() as u64, "run"), file::shown(&self.out)))
@@ -257,7 +263,8 @@ impl ExportedRuns {
 
 impl ImportedRuns {
     fn run(&self, store: &Path) -> Result<ExitStatus, CliError> {
-        let runs: Vec<Vec<RunRecord>> = self.files.iter().map(|path| imported(path)).collect::<Result<_, Error>>()?;
+        let runs: Vec<Vec<RunRecord>> =
+            self.files.iter().map(|path| imported(path)).collect::<Result<_, Error>>()?;
         let appended = RunStore::open(store)?.append(&runs.concat())?;
         say(&format!("{} added, {} known before\n", count(appended.added, "run"), appended.known))
     }
@@ -302,17 +309,20 @@ impl ListedVersions {
             file::write(path, &version.profile)?;
             return Ok(ExitStatus::Success);
         }
-        let text = format!("{}\n{}", versions_text(std::slice::from_ref(&version)), medians_table(&version.medians));
+        let text =
+            format!("{}\n{}", versions_text(std::slice::from_ref(&version)), medians_table(&version.medians));
         self.output.plain(&text, &version, None)
     }
 }
 
 fn versions_text(versions: &[CalibrationVersion]) -> String {
-    const HEADER: [&str; 8] = ["version", "time", "runtime", "its versions", "drivers", "CUDA", "runs", "restores"];
+    const HEADER: [&str; 8] =
+        ["version", "time", "runtime", "its versions", "drivers", "CUDA", "runs", "restores"];
     let rows = versions.iter().map(|version| {
         let lists = [&version.runtime_versions, &version.drivers, &version.cuda].map(|list| list.join(", "));
         let start = [version.number.to_string(), version.created_utc.clone(), version.runtime.clone()];
-        let end = [version.runs.to_string(), version.restores.map_or(String::new(), |number| number.to_string())];
+        let end =
+            [version.runs.to_string(), version.restores.map_or(String::new(), |number| number.to_string())];
         [&start[..], &lists, &end].concat()
     });
     table(&HEADER, rows)

@@ -55,8 +55,7 @@ impl Serve {
         let options =
             ServerOptions { access: self.access.access()?, limits: self.limits.limits(), store: stored };
         let shown = |address| show_listening(address, "GET /openapi.json lists the routes");
-        serve(catalog, &options, shown, stopped())
-            .map_err(|error| not_bound(&error))?;
+        serve(catalog, &options, shown, stopped()).map_err(|error| not_bound(&error))?;
         Ok(ExitStatus::Success)
     }
 }

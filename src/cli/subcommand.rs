@@ -10,13 +10,13 @@ use super::exit::ExitStatus;
 use super::mcp;
 #[cfg(feature = "site")]
 use super::site;
-#[cfg(feature = "runs")]
-use super::{drift, runs};
 use super::{
     CliError, audit, calibrate, catalog, check, compare, config, deploy, detect, diagnose, diff, estimate,
     explain, fleet, inspect, nearest, optimize, place, recommend, reference, simulate, static_batch, sweep,
     validate, verify,
 };
+#[cfg(feature = "runs")]
+use super::{drift, runs};
 #[cfg(feature = "serve")]
 use super::{mock, serve};
 use crate::report::rendered::Answer;

@@ -69,8 +69,18 @@ fn drift(found: &StoredDrift) -> String {
     let mut text = String::new();
     for (name, kind, help, value) in [
         ("mantile_runs_stored_total", "counter", "Runs in the store.", report.runs),
-        ("mantile_false_positives", "gauge", "Runs that were predicted to fit and did not.", report.false_positives),
-        ("mantile_false_negatives", "gauge", "Runs that were predicted not to fit and ran.", report.false_negatives),
+        (
+            "mantile_false_positives",
+            "gauge",
+            "Runs that were predicted to fit and did not.",
+            report.false_positives,
+        ),
+        (
+            "mantile_false_negatives",
+            "gauge",
+            "Runs that were predicted not to fit and ran.",
+            report.false_negatives,
+        ),
         ("mantile_calibration_versions_total", "counter", "Versions of calibrations.", found.versions.len()),
     ] {
         let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}");
@@ -83,8 +93,13 @@ fn drift(found: &StoredDrift) -> String {
     for (name, help, value) in gauges {
         let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} gauge");
         for group in &report.groups {
-            let labels = [("runtime", &group.runtime), ("hardware", &group.hardware), ("model_class", &group.model_class)];
-            let labels: String = labels.iter().map(|(key, text)| format!("{key}=\"{}\",", label(text))).collect();
+            let labels = [
+                ("runtime", &group.runtime),
+                ("hardware", &group.hardware),
+                ("model_class", &group.model_class),
+            ];
+            let labels: String =
+                labels.iter().map(|(key, text)| format!("{key}=\"{}\",", label(text))).collect();
             for one in &group.figures {
                 let _ = writeln!(text, "{name}{{{labels}figure=\"{}\"}} {}", one.figure.name(), value(one));
             }

@@ -32,7 +32,7 @@ struct KnownPredictions {
     of: HashMap<String, Result<PredictedRun, String>>,
 }
 
-/// What a store says of its runs.
+/// Drift and versions of a store.
 #[derive(Debug)]
 pub(super) struct StoredDrift {
     pub report: DriftReport,

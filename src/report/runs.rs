@@ -72,8 +72,10 @@ fn cells(run: &RunRecord) -> [String; HEADER.len()] {
 }
 
 /// Columns of [`listed_runs`].
-const LISTED: [&str; 12] =
-    ["run", "time", "model", "runtime", "hardware", "weights", "ISL", "OSL", "load", "TTFT p50", "TPOT p50", "outcome"];
+const LISTED: [&str; 12] = [
+    "run", "time", "model", "runtime", "hardware", "weights", "ISL", "OSL", "load", "TTFT p50", "TPOT p50",
+    "outcome",
+];
 /// Characters of an id that are shown: the first group of a UUID.
 const SHOWN_ID: usize = 8;
 
@@ -146,8 +148,13 @@ pub fn compared_runs(runs: [&RunRecord; 2]) -> ComparedRuns {
     let keys = |of: &dyn Fn(&Value) -> Option<Value>| {
         let mut keys: Vec<String> = vec![];
         for fields in records.iter().filter_map(|record| of(record)?.as_object().cloned()) {
-            fields.into_iter().filter(|(key, _)| !keys.contains(key)).map(|(key, _)| key).collect::<Vec<_>>()
-                .into_iter().for_each(|key| keys.push(key));
+            fields
+                .into_iter()
+                .filter(|(key, _)| !keys.contains(key))
+                .map(|(key, _)| key)
+                .collect::<Vec<_>>()
+                .into_iter()
+                .for_each(|key| keys.push(key));
         }
         keys
     };
@@ -188,7 +195,10 @@ impl ComparedRuns {
         let header = ["figure", &a, &b, "ratio", &of(&a), &of(&b)];
         let figures = table(&header, figures);
         let differences = self.differences.iter().map(|one| {
-            let shown = one.values.each_ref().map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned));
+            let shown = one
+                .values
+                .each_ref()
+                .map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned));
             [vec![one.key.clone()], shown.to_vec()].concat()
         });
         match self.differences.is_empty() {
@@ -234,7 +244,8 @@ mod tests {
 
     #[test]
     fn two_runs_have_their_ratio_and_what_differs() {
-        let mut a = RunRecord { run_id: "aaaaaaaa-1".to_owned(), concurrency: Some(8), ..RunRecord::default() };
+        let mut a =
+            RunRecord { run_id: "aaaaaaaa-1".to_owned(), concurrency: Some(8), ..RunRecord::default() };
         a.metrics.tpot_ms_p50 = Some(10.0);
         a.prediction = Some(RunPrediction { tpot_ms: Some(9.0), ..RunPrediction::default() });
         let mut b = RunRecord { run_id: "b".to_owned(), concurrency: Some(16), ..a.clone() };
@@ -243,7 +254,11 @@ mod tests {
         let [figure] = &found.figures[..] else { panic!("{found:?}") };
         assert_eq!((figure.ratio, figure.predicted), (Some(1.5), [Some(9.0), Some(9.0)]));
         assert_eq!(found.differences.iter().map(|one| one.key.as_str()).collect::<Vec<_>>(), ["concurrency"]);
-        assert!(found.text().contains("1.500") && shown_run(&a).contains("metrics.tpot_ms_p50"), "{}", found.text());
+        assert!(
+            found.text().contains("1.500") && shown_run(&a).contains("metrics.tpot_ms_p50"),
+            "{}",
+            found.text()
+        );
         assert!(listed_runs(&[a]).starts_with("run"));
     }
 }

@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use super::calibrate::gates::SizeClass;
 use super::runs::in_known_names;
-use super::validate::predict::{PreparedRow, ProfileFit, prediction, ready};
+use super::validate::predict::{PreparedRow, ProfileFit, prediction, ready, reason};
 use crate::report::number::count;
 use crate::report::table::table;
-use crate::spec::run::{RunOutcome, RunOrigin, RunRecord};
+use crate::spec::run::{RunOrigin, RunOutcome, RunRecord};
 use crate::store::catalog::Catalog;
 use crate::validate::figures::RunFigure;
 use crate::validate::measured::MeasuredRow;
@@ -90,7 +90,7 @@ pub fn median_error(errors: impl Iterator<Item = f64>) -> Option<f64> {
     Some(if even { (errors[middle - 1] + upper) / 2.0 } else { upper })
 }
 
-/// Runs whose errors are compared with one another.
+/// Runs whose errors are compared with each other.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DriftKey {
     pub runtime: String,
@@ -139,7 +139,7 @@ pub fn predicted_runs(catalog: &Catalog, runs: &[RunRecord]) -> Vec<Result<Predi
 
 /// A run as the row of a table.
 fn row(run: &RunRecord) -> Result<MeasuredRow, String> {
-    let rows = RunCells::of(run).record().runs().map_err(|fault| super::validate::predict::reason(&fault))?;
+    let rows = RunCells::of(run).record().runs().map_err(|fault| reason(&fault))?;
     rows.into_iter().next().ok_or_else(|| "run: without a figure".to_owned())
 }
 
@@ -168,7 +168,8 @@ fn predicted(run: &RunRecord, row: &MeasuredRow, ready: &PreparedRow) -> Result<
         memory: peak.and_then(|peak| of(held(), Some(peak))),
     };
     // A queue above the capacity grows as long as its run lasts.
-    let counts = row.warning.is_empty() && run.origin != RunOrigin::Simulated && made.capacity_per_s.is_none();
+    let counts =
+        row.warning.is_empty() && run.origin != RunOrigin::Simulated && made.capacity_per_s.is_none();
     let errors = if counts { errors } else { RunErrors::default() };
     Ok(PredictedRun { key, errors, fits: made.fits, misjudged })
 }
@@ -283,10 +284,16 @@ impl DriftReport {
         let rows: Vec<Vec<String>> = self.groups.iter().flat_map(DriftGroup::rows).collect();
         let medians = if rows.is_empty() { String::new() } else { table(&HEADER, rows) + "\n" };
         let (positives, negatives) = (self.false_positives, self.false_negatives);
-        let unpredicted: String =
-            self.unpredicted.iter().map(|one| format!("  {}: {}\n", count(one.runs as u64, "run"), one.reason)).collect();
-        let unpredicted =
-            if unpredicted.is_empty() { unpredicted } else { format!("Without a prediction:\n{unpredicted}") };
+        let unpredicted: String = self
+            .unpredicted
+            .iter()
+            .map(|one| format!("  {}: {}\n", count(one.runs as u64, "run"), one.reason))
+            .collect();
+        let unpredicted = if unpredicted.is_empty() {
+            unpredicted
+        } else {
+            format!("Without a prediction:\n{unpredicted}")
+        };
         format!(
             "{medians}{}; medians of the newest {} of a group; alarms from {} runs on\nPredicted to fit and did not: \
              {positives}. Predicted not to fit and ran: {negatives}.\n{unpredicted}",
@@ -298,7 +305,8 @@ impl DriftReport {
 }
 
 /// Columns of [`DriftGroup::rows`].
-const HEADER: [&str; 8] = ["runtime", "hardware", "model", "figure", "runs", "median error", "limit", "alarm"];
+const HEADER: [&str; 8] =
+    ["runtime", "hardware", "model", "figure", "runs", "median error", "limit", "alarm"];
 
 impl DriftGroup {
     fn of(key: &DriftKey, runs: &[&PredictedRun]) -> DriftGroup {
@@ -307,7 +315,13 @@ impl DriftGroup {
             let errors = newest(&errors);
             let (n, limit) = (errors.len(), figure.limit());
             let median_error = median_error(errors.iter().copied())?;
-            Some(DriftMedian { figure, n, median_error, limit, alarm: n >= LEAST_RUNS && median_error > limit })
+            Some(DriftMedian {
+                figure,
+                n,
+                median_error,
+                limit,
+                alarm: n >= LEAST_RUNS && median_error > limit,
+            })
         };
         let misjudged = |kind| runs.iter().filter(|run| run.misjudged == Some(kind)).count();
         DriftGroup {

@@ -22,7 +22,7 @@ use crate::store::runs::RunStore;
 /// Friedman, The Elements of Statistical Learning, 2009, section 7.10.1).
 const PARTS: usize = 5;
 
-/// What a retraining came to for a runtime.
+/// The outcome of a retraining for a runtime.
 #[derive(Clone, Debug, Serialize)]
 pub struct RetrainedRuntime {
     /// The runtime.
@@ -66,7 +66,8 @@ fn retrained(shipped: &Catalog, runtime: &str, runs: &[KnownRun]) -> RetrainedRu
     let mut within: Vec<usize> = (0..runs.len()).collect();
     let kept_because = loop {
         if within.len() < 2 {
-            break if runs.len() < 2 { "a fit to one run leaves none to test it" } else { "no error falls" }.to_owned();
+            break if runs.len() < 2 { "a fit to one run leaves none to test it" } else { "no error falls" }
+                .to_owned();
         }
         let after = match left_out(shipped, runtime, runs, &within) {
             Ok(after) => after,
@@ -74,7 +75,8 @@ fn retrained(shipped: &Catalog, runtime: &str, runs: &[KnownRun]) -> RetrainedRu
         };
         let compared = compared(runs, &after);
         medians = compared.iter().map(|(_, median)| median.clone()).collect();
-        let rises = |key: &DriftKey| compared.iter().any(|(of, median)| *of == key && median.after > median.before);
+        let rises =
+            |key: &DriftKey| compared.iter().any(|(of, median)| *of == key && median.after > median.before);
         let left: Vec<usize> = within.iter().copied().filter(|at| !rises(&runs[*at].before.key)).collect();
         if compared.iter().any(|(key, _)| rises(key)) {
             if left.len() == within.len() {
@@ -90,17 +92,17 @@ fn retrained(shipped: &Catalog, runtime: &str, runs: &[KnownRun]) -> RetrainedRu
             Ok(profile) => {
                 let used: Vec<RunRecord> = within.iter().map(|at| runs[*at].run.clone()).collect();
                 let version = Some(version(shipped, runtime, &used, medians.clone(), profile));
-                return RetrainedRuntime { runtime: runtime.to_owned(), version, medians, kept_because: None };
+                return RetrainedRuntime {
+                    runtime: runtime.to_owned(),
+                    version,
+                    medians,
+                    kept_because: None,
+                };
             }
             Err(reason) => reason,
         };
     };
-    RetrainedRuntime {
-        runtime: runtime.to_owned(),
-        version: None,
-        medians,
-        kept_because: Some(kept_because),
-    }
+    RetrainedRuntime { runtime: runtime.to_owned(), version: None, medians, kept_because: Some(kept_because) }
 }
 
 /// The profile of a runtime, fitted to runs as `calibrate` does.

@@ -22,7 +22,12 @@ pub fn read_runs(text: &str, name: &str) -> Result<Vec<RunRecord>, Error> {
         };
         let run: RunRecord = from_json(line, "a run").map_err(named)?;
         if run.run_id.trim().is_empty() {
-            return Err(named(Error::new("run_id", "an empty id", "an id", "give each run an id of its own")));
+            return Err(named(Error::new(
+                "run_id",
+                "an empty id",
+                "an id",
+                "give each run an id of its own",
+            )));
         }
         Ok(run)
     };
@@ -75,7 +80,8 @@ fn device_of(catalog: &Catalog, name: &str) -> KnownHardware {
 /// The devices that the degrees of a run need, where it states any.
 fn stated_devices(run: &RunRecord) -> Option<u64> {
     let degrees = &run.parallelism;
-    let stated = [degrees.tensor_parallel, degrees.pipeline_parallel, degrees.data_parallel, degrees.replicas];
+    let stated =
+        [degrees.tensor_parallel, degrees.pipeline_parallel, degrees.data_parallel, degrees.replicas];
     stated.into_iter().flatten().reduce(u64::saturating_mul)
 }
 

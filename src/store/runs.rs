@@ -60,7 +60,7 @@ fn kept(table: &str) -> String {
         .concat()
 }
 
-/// What an append did.
+/// The outcome of an append.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct AppendedRuns {
     /// Runs that were not there.
@@ -69,7 +69,7 @@ pub struct AppendedRuns {
     pub known: u64,
 }
 
-/// What [`RunStore::verify`] found.
+/// The outcome of [`RunStore::verify`].
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct StoreCheck {
     /// Records that were read.
@@ -139,11 +139,12 @@ impl RunStore {
         set("journal_mode", "WAL").map_err(fault)?;
         // A transaction is on the disk when its commit returns: https://sqlite.org/pragma.html#pragma_synchronous
         set("synchronous", "FULL").map_err(fault)?;
-        // Others than this program may not write past the triggers either.
+        // Other programs than this one are held by the triggers too.
         set("recursive_triggers", "ON").map_err(fault)?;
         set("trusted_schema", "OFF").map_err(fault)?;
         let transaction = begun(&mut connection).map_err(fault)?;
-        let form: i32 = transaction.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(fault)?;
+        let form: i32 =
+            transaction.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(fault)?;
         match form {
             0 => made(&transaction).map_err(fault)?,
             FORM => {}
@@ -192,7 +193,10 @@ impl RunStore {
                     head = ChainHead { seq: head.seq + 1, chain: link.chain };
                     let row = params![head.seq, id, text, link.hash.as_slice(), link.chain.as_slice()];
                     transaction
-                        .execute("INSERT INTO runs(seq, run_id, record, hash, chain) VALUES (?1, ?2, ?3, ?4, ?5)", row)
+                        .execute(
+                            "INSERT INTO runs(seq, run_id, record, hash, chain) VALUES (?1, ?2, ?3, ?4, ?5)",
+                            row,
+                        )
                         .map_err(&fault)?;
                     appended.added += 1;
                 }
@@ -322,7 +326,8 @@ impl RunStore {
             return Err(Error::new("store", "no run", "a run to sign", fix).in_file(shown(&self.path)));
         }
         let signed = key.signed(head);
-        let row = params![signed.seq, signed.chain.as_slice(), signed.key.as_slice(), signed.signature.as_slice()];
+        let row =
+            params![signed.seq, signed.chain.as_slice(), signed.key.as_slice(), signed.signature.as_slice()];
         transaction
             .execute("INSERT INTO signatures(seq, chain, key, signature) VALUES (?1, ?2, ?3, ?4)", row)
             .map_err(&fault)?;

@@ -68,12 +68,12 @@ pub struct CalibrationStatus {
     pub refit_due: bool,
     /// Each metric.
     pub drift: Vec<DriftLine>,
-    /// What the store says; null without one.
+    /// Drift and versions of the store; null without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stored: Option<StoredStatus>,
 }
 
-/// What a store says of its runs.
+/// Drift and versions of a store.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct StoredStatus {
     /// Errors by runtime, hardware and class of model, with false positives and negatives of feasibility.
@@ -119,7 +119,8 @@ impl CalibrationStatus {
     fn of_store(found: StoredDrift) -> CalibrationStatus {
         let report = found.report;
         let line = |figure: DriftFigure| {
-            let own = || report.groups.iter().flat_map(|group| &group.figures).filter(|one| one.figure == figure);
+            let own =
+                || report.groups.iter().flat_map(|group| &group.figures).filter(|one| one.figure == figure);
             DriftLine {
                 metric: figure.name(),
                 median_error: own().map(|one| one.median_error).max_by(f64::total_cmp),
@@ -197,7 +198,7 @@ fn stored(store: &Arc<StoredRuns>, run: &RunRecord) -> Result<RunAnswer, Error> 
     })
 }
 
-/// Checks what a store keeps forever.
+/// Checks the figures that a store keeps forever.
 fn checked(run: &RunRecord) -> Result<(), Error> {
     if run.run_id.trim().is_empty() {
         return Err(Error::new("run_id", "an empty id", "an id", "give each run an id of its own"));

@@ -105,7 +105,8 @@ mod tests {
 
     #[test]
     fn equal_records_have_equal_texts() {
-        let (one, other) = (json!({"b": {"y": 1.5, "x": [1]}, "a": null}), json!({"a": null, "b": {"x": [1], "y": 1.5}}));
+        let (one, other) =
+            (json!({"b": {"y": 1.5, "x": [1]}, "a": null}), json!({"a": null, "b": {"x": [1], "y": 1.5}}));
         assert_eq!(canonical(&one), canonical(&other));
         assert_eq!(canonical(&one), r#"{"a":null,"b":{"x":[1],"y":1.5}}"#);
     }

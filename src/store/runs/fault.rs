@@ -19,7 +19,11 @@ const FIXES: [(ErrorCode, &str, &str); 7] = [
         "a damaged file",
         "`mantile-opt runs verify` lists the faults; restore the file from a copy",
     ),
-    (ErrorCode::NotADatabase, "a file that is no store", "name another file: a store is made where there is none"),
+    (
+        ErrorCode::NotADatabase,
+        "a file that is no store",
+        "name another file: a store is made where there is none",
+    ),
 ];
 
 /// A fault of SQLite.
@@ -27,6 +31,7 @@ pub(super) fn of_sqlite(path: &Path, error: &rusqlite::Error) -> Error {
     let code = error.sqlite_error_code();
     let known = FIXES.iter().find(|(kind, ..)| code == Some(*kind));
     let text = error.to_string();
-    let (found, fix) = known.map_or((text.as_str(), "check the path and the disk"), |(_, found, fix)| (*found, *fix));
+    let (found, fix) =
+        known.map_or((text.as_str(), "check the path and the disk"), |(_, found, fix)| (*found, *fix));
     Error::new("store", found, "a store of runs that can be read and written", fix).in_file(shown(path))
 }

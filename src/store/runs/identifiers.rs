@@ -8,8 +8,8 @@ use crate::spec::run::RunRecord;
 
 /// Words of keys whose texts identify a machine: serial numbers and UUIDs of devices, names and addresses of hosts.
 const IDENTIFYING: [&str; 14] = [
-    "serial", "uuid", "guid", "host", "hostname", "node", "nodename", "mac", "ip", "address", "user", "machine", "bus",
-    "fqdn",
+    "serial", "uuid", "guid", "host", "hostname", "node", "nodename", "mac", "ip", "address", "user",
+    "machine", "bus", "fqdn",
 ];
 /// The beginning of a text that is a hash already.
 const SALTED: &str = "salted:";

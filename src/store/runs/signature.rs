@@ -8,12 +8,12 @@ use ed25519_dalek::{SECRET_KEY_LENGTH, Signature, Signer, SigningKey, VerifyingK
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
-use super::chain::{Digest, hex};
 use super::ChainHead;
+use super::chain::{Digest, hex};
 use crate::spec::error::Error;
 use crate::store::file::{FileSizeLimit, read_most, shown, spell};
 
-/// What is signed begins so: a signature for another purpose is none here.
+/// A signed message begins so: a signature for another purpose is none here.
 const PURPOSE: &[u8] = b"mantile runs 1\0";
 
 /// A signature of the end of a chain.
@@ -53,7 +53,10 @@ impl HeadSignature {
         let at = usize::try_from(self.seq - 1).ok().and_then(|at| heads.get(at));
         if at != Some(&self.chain) {
             let there = heads.len();
-            return Some(format!("signature of record {}: the chain of {there} records is not the signed one", self.seq));
+            return Some(format!(
+                "signature of record {}: the chain of {there} records is not the signed one",
+                self.seq
+            ));
         }
         (!self.is_valid()).then(|| format!("signature of record {}: not by its key", self.seq))
     }
@@ -61,7 +64,8 @@ impl HeadSignature {
     fn is_valid(&self) -> bool {
         let head = ChainHead { seq: self.seq, chain: self.chain };
         let signature = Signature::from_bytes(&self.signature);
-        VerifyingKey::from_bytes(&self.key).is_ok_and(|key| key.verify_strict(&message(head), &signature).is_ok())
+        VerifyingKey::from_bytes(&self.key)
+            .is_ok_and(|key| key.verify_strict(&message(head), &signature).is_ok())
     }
 
     /// The line of a file.
@@ -110,7 +114,8 @@ fn bytes<const N: usize>(text: &str) -> Option<[u8; N]> {
 
 /// The signatures of a store.
 pub(super) fn signatures(connection: &Connection) -> rusqlite::Result<Vec<HeadSignature>> {
-    let mut statement = connection.prepare("SELECT seq, chain, key, signature FROM signatures ORDER BY rowid")?;
+    let mut statement =
+        connection.prepare("SELECT seq, chain, key, signature FROM signatures ORDER BY rowid")?;
     let rows = statement.query_map([], |row| {
         Ok(HeadSignature { seq: row.get(0)?, chain: row.get(1)?, key: row.get(2)?, signature: row.get(3)? })
     })?;
@@ -161,7 +166,9 @@ impl SigningKeyFile {
 
     /// The signature of texts of records, in this order.
     pub fn of_texts(&self, texts: &[String]) -> HeadSignature {
-        let chain = texts.iter().fold(Digest::default(), |chain, text| super::chain::ChainLink::of(text, chain).chain);
+        let chain = texts
+            .iter()
+            .fold(Digest::default(), |chain, text| super::chain::ChainLink::of(text, chain).chain);
         self.signed(ChainHead { seq: texts.len() as i64, chain })
     }
 }

@@ -22,9 +22,10 @@ impl RunStore {
     pub fn add_version(&mut self, version: CalibrationVersion) -> Result<CalibrationVersion, Error> {
         let fault = self.fault();
         let transaction = begun(&mut self.connection).map_err(&fault)?;
-        let last = transaction.query_row("SELECT seq, chain FROM versions ORDER BY seq DESC LIMIT 1", [], |row| {
-            Ok((row.get::<_, i64>(0)?, row.get::<_, Digest>(1)?))
-        });
+        let last =
+            transaction.query_row("SELECT seq, chain FROM versions ORDER BY seq DESC LIMIT 1", [], |row| {
+                Ok((row.get::<_, i64>(0)?, row.get::<_, Digest>(1)?))
+            });
         let (last, before) = match last {
             Err(rusqlite::Error::QueryReturnedNoRows) => (0, Digest::default()),
             other => other.map_err(&fault)?,
