@@ -164,7 +164,7 @@ impl RunStore {
         &self.path
     }
 
-    fn fault(&self) -> impl Fn(rusqlite::Error) -> Error {
+    fn fault(&self) -> impl Fn(rusqlite::Error) -> Error + use<> {
         let path = self.path.clone();
         move |error| of_sqlite(&path, &error)
     }
