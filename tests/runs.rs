@@ -90,18 +90,24 @@ fn no_acknowledged_run_is_lost_at_any_kill() {
                 .spawn()
                 .unwrap();
             let mut lines = BufReader::new(child.stdout.take().unwrap());
-            let end = Instant::now() + Duration::from_millis(fastrand::u64(5..150));
+            let (written, first) = std::sync::mpsc::channel::<()>();
+            // One in four ends at any moment since its start, the others in the midst of their writes.
+            let waits = fastrand::u8(0..4) > 0;
             let killed = std::thread::spawn(move || {
-                std::thread::sleep(end.saturating_duration_since(Instant::now()));
+                if waits {
+                    let _ = first.recv_timeout(Duration::from_secs(60));
+                }
+                std::thread::sleep(Duration::from_micros(fastrand::u64(0..80_000)));
                 child.kill().unwrap();
                 child.wait().unwrap();
             });
             let mut line = String::new();
             while lines.read_line(&mut line).unwrap() > 0 {
-                // A line without an end was not read by anyone whole.
+                // A line without an end was read by no one whole.
                 if let Some((_, id)) = line.strip_suffix('\n').and_then(|line| line.split_once(ACKNOWLEDGED))
                 {
                     known.insert(id.to_owned());
+                    let _ = written.send(());
                 }
                 line.clear();
             }

@@ -72,15 +72,19 @@ impl StoredRuns {
             let store = locked(&self.store);
             (store.runs()?, store.versions()?, store.in_force(&self.shipped)?)
         };
-        let mut known = locked(&self.predictions);
-        if known.versions != versions.len() {
-            *known = KnownPredictions { versions: versions.len(), of: HashMap::new() };
-        }
-        let new: Vec<RunRecord> =
-            runs.iter().filter(|run| !known.of.contains_key(&run.run_id)).cloned().collect();
+        let new: Vec<RunRecord> = {
+            let mut known = locked(&self.predictions);
+            if known.versions != versions.len() {
+                *known = KnownPredictions { versions: versions.len(), of: HashMap::new() };
+            }
+            runs.iter().filter(|run| !known.of.contains_key(&run.run_id)).cloned().collect()
+        };
+        // No lock is held: a thread that waits for others here may take up another request.
         let made = predicted_runs(&catalog, &new);
+        let mut known = locked(&self.predictions);
         known.of.extend(new.into_iter().map(|run| run.run_id).zip(made));
         let report = DriftReport::of(runs.iter().filter_map(|run| known.of.get(&run.run_id)));
+        drop(known);
         Ok(StoredDrift { report, versions, retraining: self.retraining.load(Acquire) })
     }
 

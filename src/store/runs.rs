@@ -12,7 +12,7 @@ pub mod versions;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, TransactionBehavior, params};
 
@@ -31,6 +31,8 @@ const APPLICATION_ID: i32 = 0x4d41_4e54;
 const FORM: i32 = 1;
 /// How long a writer waits for another one.
 const BUSY: Duration = Duration::from_secs(20);
+/// Time between two attempts.
+const AGAIN: Duration = Duration::from_millis(10);
 /// Bytes of the salt of a store: a digest of SHA-256 has as many (RFC 2104, section 3).
 const SALT_BYTES: usize = 32;
 
@@ -108,9 +110,6 @@ impl RunStore {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             make_folder(folder)?;
         }
-        if fs::metadata(path).is_ok_and(|metadata| metadata.len() > 0) && !is_store(path) {
-            return Err(no_store(path));
-        }
         RunStore::connected(path, OpenFlags::SQLITE_OPEN_CREATE)
     }
 
@@ -135,11 +134,14 @@ impl RunStore {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | more;
         let mut connection = Connection::open_with_flags(path, flags).map_err(fault)?;
         connection.busy_timeout(BUSY).map_err(fault)?;
+        if !is_named(&connection).map_err(fault)? {
+            return Err(no_store(path));
+        }
         let set = |name: &str, value: &str| connection.pragma_update(None, name, value);
-        set("journal_mode", "WAL").map_err(fault)?;
+        patient(|| set("journal_mode", "WAL")).map_err(fault)?;
         // A transaction is on the disk when its commit returns: https://sqlite.org/pragma.html#pragma_synchronous
         set("synchronous", "FULL").map_err(fault)?;
-        // Other programs than this one are held by the triggers too.
+        // A replacement of a row fires the triggers of its removal.
         set("recursive_triggers", "ON").map_err(fault)?;
         set("trusted_schema", "OFF").map_err(fault)?;
         let transaction = begun(&mut connection).map_err(fault)?;
@@ -343,6 +345,31 @@ impl RunStore {
     }
 }
 
+/// Whether the file is a store, or is empty and becomes one: its first bytes say so before there is a write-ahead log, in
+/// which they would be missed by [`is_store`].
+fn is_named(connection: &Connection) -> rusqlite::Result<bool> {
+    let id = || connection.pragma_query_value(None, "application_id", |row| row.get::<_, i32>(0));
+    if id()? == 0 {
+        let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get(0))?;
+        if tables == 0 {
+            patient(|| connection.pragma_update(None, "application_id", APPLICATION_ID))?;
+        }
+    }
+    Ok(id()? == APPLICATION_ID)
+}
+
+/// The result of `work`, which is tried again while another program has the file: SQLite does not wait by itself where the
+/// kind of its log changes.
+fn patient<T>(work: impl Fn() -> rusqlite::Result<T>) -> rusqlite::Result<T> {
+    let begun = Instant::now();
+    loop {
+        match work() {
+            Err(error) if fault::is_busy(&error) && begun.elapsed() < BUSY => std::thread::sleep(AGAIN),
+            other => return other,
+        }
+    }
+}
+
 /// A transaction that is the only one that writes, from its beginning.
 fn begun(connection: &mut Connection) -> rusqlite::Result<Transaction<'_>> {
     connection.transaction_with_behavior(TransactionBehavior::Immediate)
@@ -355,7 +382,6 @@ fn made(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
         transaction.execute_batch(&kept(table))?;
     }
     transaction.execute("INSERT INTO salts(salt) VALUES (?1)", [fresh_salt()?])?;
-    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
     transaction.pragma_update(None, "user_version", FORM)
 }
 

@@ -35,3 +35,8 @@ pub(super) fn of_sqlite(path: &Path, error: &rusqlite::Error) -> Error {
         known.map_or((text.as_str(), "check the path and the disk"), |(_, found, fix)| (*found, *fix));
     Error::new("store", found, "a store of runs that can be read and written", fix).in_file(shown(path))
 }
+
+/// Whether another program has the file.
+pub(super) fn is_busy(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+}
