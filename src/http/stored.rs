@@ -82,7 +82,9 @@ impl StoredRuns {
         // No lock is held: a thread that waits for others here may take up another request.
         let made = predicted_runs(&catalog, &new);
         let mut known = locked(&self.predictions);
-        known.of.extend(new.into_iter().map(|run| run.run_id).zip(made));
+        if known.versions == versions.len() {
+            known.of.extend(new.into_iter().map(|run| run.run_id).zip(made));
+        }
         let report = DriftReport::of(runs.iter().filter_map(|run| known.of.get(&run.run_id)));
         drop(known);
         Ok(StoredDrift { report, versions, retraining: self.retraining.load(Acquire) })
