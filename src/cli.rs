@@ -18,6 +18,8 @@ pub mod deploy;
 pub mod detect;
 pub mod diagnose;
 pub mod diff;
+#[cfg(feature = "runs")]
+pub mod drift;
 pub mod emit;
 pub mod estimate;
 mod exit;
@@ -42,6 +44,8 @@ pub mod recommend;
 pub mod reference;
 #[cfg(any(feature = "serve", feature = "mcp"))]
 pub mod request_limits;
+#[cfg(feature = "runs")]
+pub mod runs;
 #[cfg(feature = "serve")]
 pub mod serve;
 pub mod simulate;

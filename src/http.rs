@@ -22,6 +22,7 @@ mod routes_page;
 mod search;
 mod sites;
 mod state;
+pub mod stored;
 
 use std::future::Future;
 use std::io;
@@ -42,6 +43,7 @@ use crate::store::catalog::Catalog;
 pub use connections::ConnectionLimits;
 pub use sites::Sites;
 use state::{AccessGuards, ServerState};
+use stored::StoredRuns;
 
 /// Who reaches a server, and how.
 #[derive(Clone, Debug)]
@@ -60,6 +62,8 @@ pub struct ServerAccess {
 pub struct ServerOptions {
     pub access: ServerAccess,
     pub limits: RequestLimits,
+    /// Where measured runs are kept; in memory without it.
+    pub store: Option<Arc<StoredRuns>>,
 }
 
 pub fn router(catalog: Catalog, options: &ServerOptions) -> io::Result<Router> {

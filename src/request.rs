@@ -17,6 +17,8 @@ pub mod deploy;
 pub mod detect;
 pub mod diagnose;
 pub mod diff;
+#[cfg(feature = "runs")]
+pub mod drift;
 pub mod estimate;
 pub mod explain;
 pub mod explained_placement;
@@ -36,6 +38,10 @@ pub mod recommend;
 pub mod reference;
 pub mod remedy;
 pub mod rendered;
+#[cfg(feature = "runs")]
+pub mod retrain;
+#[cfg(feature = "runs")]
+pub mod runs;
 pub mod saved_answer;
 pub mod simulate;
 pub mod simulated_capacity;

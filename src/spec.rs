@@ -1,5 +1,6 @@
 //! User inputs: model, device, cluster, workload, objective. Independent of graphs and costs.
 
+pub mod calibration_version;
 pub mod cluster;
 pub mod constant;
 pub mod correction;

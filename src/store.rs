@@ -40,6 +40,8 @@ pub mod prediction_intervals;
 pub mod processor;
 pub mod resolved_scenario;
 pub mod rig;
+#[cfg(feature = "runs")]
+pub mod runs;
 mod runtime_choice;
 pub mod runtime_id;
 pub mod session_trace;

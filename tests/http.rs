@@ -30,7 +30,11 @@ pub struct Running {
 impl Running {
     fn with(token: Option<&str>, limits: RequestLimits) -> Running {
         Running::under(
-            ServerOptions { access: ServerAccess { token: token.map(str::to_owned), ..access() }, limits },
+            ServerOptions {
+                access: ServerAccess { token: token.map(str::to_owned), ..access() },
+                limits,
+                store: None,
+            },
             Catalog::default(),
         )
     }
@@ -118,7 +122,7 @@ impl Drop for Running {
 
 /// Options of a server for tests.
 pub fn options() -> ServerOptions {
-    ServerOptions { access: access(), limits: limits() }
+    ServerOptions { access: access(), limits: limits(), store: None }
 }
 
 /// Access to a server for tests: this machine, on a port that is free.

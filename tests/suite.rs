@@ -71,6 +71,7 @@ mod replayed;
 mod report;
 mod requests;
 mod rules;
+mod runs;
 mod sampled_replicas;
 mod saved;
 mod schedulers;

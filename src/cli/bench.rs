@@ -12,6 +12,7 @@ use super::defaults::AppliedDefaults;
 use super::estimate::PlannedArgs;
 use super::output::OutputArgs;
 use super::progress::{is_quiet, shown};
+use super::runs::named_or_own;
 use super::token::token;
 use super::{CliError, ExitStatus};
 use crate::bench::points::{BenchSuite, LoadPoint};
@@ -35,6 +36,7 @@ use crate::spec::vary::VariedKey;
 use crate::spec::visible::visible;
 use crate::store::catalog::Catalog;
 use crate::store::interrupt::{pressed, with_interrupt};
+use crate::store::runs::RunStore;
 
 const AFTER: &str = "\
 Requests go to the server of --endpoint, and the time of each chunk of their answers is kept: TTFT, TPOT, times between \
@@ -128,6 +130,9 @@ pub struct Bench {
     /// Append each run to a file, a line of JSON each, when it ends
     #[arg(long, value_name = "FILE.jsonl", help_heading = "Output")]
     pub out: Option<PathBuf>,
+    /// Append each run to a store of runs as well, when it ends [default of FILE: the user's own store, see `runs`]
+    #[arg(long, value_name = "FILE", num_args = 0..=1, help_heading = "Output")]
+    pub store: Option<Option<PathBuf>>,
     /// Leave out loads that the file of --out has
     #[arg(long, requires = "out", help_heading = "Output")]
     pub resume: bool,
@@ -142,6 +147,24 @@ pub struct Bench {
 const NOWHERE: &str = "http://127.0.0.1";
 /// The list of models, which every server has.
 const MODELS: &str = "/v1/models";
+
+/// Where runs are kept when they end.
+struct RunPlaces {
+    file: Option<RecordFile>,
+    store: Option<RunStore>,
+}
+
+impl RunPlaces {
+    fn append(&mut self, run: &RunRecord) -> Result<(), Error> {
+        if let Some(file) = &mut self.file {
+            file.append(run)?;
+        }
+        if let Some(store) = &mut self.store {
+            store.append(std::slice::from_ref(run))?;
+        }
+        Ok(())
+    }
+}
 
 /// The start of a server.
 enum Started {
@@ -183,16 +206,14 @@ impl Bench {
             let points = self.estimated(&BenchSubject::of(catalog, scenario)?)?;
             return OutputArgs::default().write(&plan_table(&settings, &points));
         }
-        let mut file = self.out.as_deref().map(RecordFile::open).transpose()?;
+        let mut places = self.places()?;
         if let Some(endpoint) = &self.endpoint {
-            return self.measured(catalog, scenario, endpoint, &mut file);
+            return self.measured(catalog, scenario, endpoint, &mut places);
         }
         with_interrupt(|| match self.started(catalog, &scenario)? {
-            Started::Ready(server) => self.measured(catalog, scenario, &server.address, &mut file),
+            Started::Ready(server) => self.measured(catalog, scenario, &server.address, &mut places),
             Started::Failed(run) => {
-                if let Some(file) = &mut file {
-                    file.append(&run)?;
-                }
+                places.append(&run)?;
                 self.print(&[*run])
             }
         })
@@ -204,14 +225,14 @@ impl Bench {
         catalog: &Catalog,
         scenario: Scenario,
         endpoint: &str,
-        file: &mut Option<RecordFile>,
+        places: &mut RunPlaces,
     ) -> Result<ExitStatus, CliError> {
         let settings = self.settings(endpoint)?;
         let session = BenchSession::begin(settings.clone())?;
         let named = scenario.model.clone().or_else(|| Some(session.model().to_owned()));
         let subject = BenchSubject::of(catalog, Scenario { model: named, ..scenario })?;
         let mut points = self.estimated(&subject)?;
-        if let Some(file) = file.as_ref().filter(|_| self.resume) {
+        if let Some(file) = places.file.as_ref().filter(|_| self.resume) {
             points.retain(|(point, _)| !is_done(&file.earlier, point, self.protocol));
         }
         let mut runs = vec![];
@@ -221,9 +242,7 @@ impl Bench {
             let run = with_progress(requests, |progress| {
                 session.measure(&subject, point, found.as_ref(), progress)
             });
-            if let Some(file) = file {
-                file.append(&run)?;
-            }
+            places.append(&run)?;
             runs.push(run);
         }
         self.print(&runs)
@@ -233,6 +252,13 @@ impl Bench {
         let text = if self.json { runs.iter().map(line).collect() } else { runs_table(runs) };
         OutputArgs::default().write(&text)?;
         Ok(ExitStatus::of(runs.iter().all(|run| run.outcome == RunOutcome::Measured)))
+    }
+
+    /// The file and the store, where they are stated.
+    fn places(&self) -> Result<RunPlaces, Error> {
+        let file = self.out.as_deref().map(RecordFile::open).transpose()?;
+        let store = self.store.as_ref().map(|named| named_or_own(named.as_deref())).transpose()?;
+        Ok(RunPlaces { file, store: store.as_deref().map(RunStore::open).transpose()? })
     }
 
     /// Starts the server that all loads are sent to.

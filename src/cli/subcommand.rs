@@ -15,6 +15,8 @@ use super::{
     explain, fleet, inspect, nearest, optimize, place, recommend, reference, simulate, static_batch, sweep,
     validate, verify,
 };
+#[cfg(feature = "runs")]
+use super::{drift, runs};
 #[cfg(feature = "serve")]
 use super::{mock, serve};
 use crate::report::rendered::Answer;
@@ -146,6 +148,10 @@ subcommands! {
     Calibrate(calibrate::Calibrate): [|it, _| it.request()?] [] [] [];
     /// Measure a server: latencies and throughput under stated loads, next to their prediction
     ["bench"] Bench(bench::Bench): [] [planned.problem.defaults => applied] [] [];
+    /// Stored runs: list, compare, export, import, verify, sign; versions of calibrations
+    ["runs"] Runs(runs::Runs): [] [] [] [];
+    /// Errors of the predictions of stored runs, with alarms; retraining
+    ["runs"] Drift(drift::DriftArgs): [] [] [] [];
     /// Serve every request over HTTP
     ["serve"] Serve(serve::Serve): [] [] [] [];
     /// Serve OpenAI's interface at the predicted speed, by simulation: for tests without a GPU

@@ -9,12 +9,16 @@ use crate::report::left_out;
 use crate::report::scatter::scatter;
 use crate::report::validation::{markdown, rows_csv};
 use crate::request::UNCONTROLLED;
+#[cfg(feature = "runs")]
+use crate::request::runs::lines_of;
 use crate::request::validate::given::GivenRunFacts;
 use crate::request::validate::table::MeasuredTable;
 use crate::request::validate::{ValidateReport, ValidateRequest, scored, validate};
 use crate::spec::error::Error;
 use crate::store::catalog::Catalog;
 use crate::store::file::{self, FileSizeLimit};
+#[cfg(feature = "runs")]
+use crate::store::runs::{RunStore, is_store};
 use crate::validate::summary::GroupBy;
 
 const EXAMPLES: &str = "\
@@ -102,6 +106,11 @@ impl Validate {
 
 pub fn tables(files: &[PathBuf]) -> Result<Vec<MeasuredTable>, Error> {
     let table = |path: &PathBuf| {
+        #[cfg(feature = "runs")]
+        if is_store(path) {
+            let csv = lines_of(&RunStore::existing(path)?.runs()?);
+            return Ok(MeasuredTable { name: file::shown(path), csv });
+        }
         let csv = file::read_most(path, FileSizeLimit::Table)?;
         Ok(MeasuredTable { name: file::shown(path), csv })
     };

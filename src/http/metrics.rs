@@ -10,7 +10,11 @@ use axum::http::header;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
+use super::search::searched;
 use super::state::{AccessGuards, ServerState};
+use super::stored::StoredDrift;
+use crate::admission::flights::unwatched;
+use crate::request::drift::DriftMedian;
 
 pub(super) async fn count(State(guards): State<Arc<AccessGuards>>, request: Request, next: Next) -> Response {
     let response = next.run(request).await;
@@ -51,7 +55,62 @@ pub(super) async fn metrics(State(state): State<ServerState>) -> Response {
     for (name, kind, help, value) in rows {
         let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}");
     }
+    if let Some(store) = state.store.clone()
+        && let Ok((found, _)) = searched(&state, unwatched(), move |_, _| store.drift()).await
+    {
+        text.push_str(&drift(&found));
+    }
     in_text(text)
+}
+
+/// The runs of a store, their median errors with the alarms, and the versions of calibrations.
+fn drift(found: &StoredDrift) -> String {
+    let report = &found.report;
+    let mut text = String::new();
+    for (name, kind, help, value) in [
+        ("mantile_runs_stored_total", "counter", "Runs in the store.", report.runs),
+        (
+            "mantile_false_positives",
+            "gauge",
+            "Runs that were predicted to fit and did not.",
+            report.false_positives,
+        ),
+        (
+            "mantile_false_negatives",
+            "gauge",
+            "Runs that were predicted not to fit and ran.",
+            report.false_negatives,
+        ),
+        ("mantile_calibration_versions_total", "counter", "Versions of calibrations.", found.versions.len()),
+    ] {
+        let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}");
+    }
+    type Value = fn(&DriftMedian) -> f64;
+    let gauges: [(&str, &str, Value); 2] = [
+        ("mantile_drift_median_error", "Median absolute error of the newest runs.", |one| one.median_error),
+        ("mantile_drift_alarm", "Whether that is above its limit.", |one| f64::from(u8::from(one.alarm))),
+    ];
+    for (name, help, value) in gauges {
+        let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} gauge");
+        for group in &report.groups {
+            let labels = [
+                ("runtime", &group.runtime),
+                ("hardware", &group.hardware),
+                ("model_class", &group.model_class),
+            ];
+            let labels: String =
+                labels.iter().map(|(key, text)| format!("{key}=\"{}\",", label(text))).collect();
+            for one in &group.figures {
+                let _ = writeln!(text, "{name}{{{labels}figure=\"{}\"}} {}", one.figure.name(), value(one));
+            }
+        }
+    }
+    text
+}
+
+/// The value of a label, as the text format quotes it.
+fn label(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
 /// Responses by status class.

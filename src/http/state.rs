@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use super::answer_cache::{AnswerCache, CachedAnswer, answer_cache};
 use super::estimator::MeasuredRuns;
 use super::problem::{ProblemDocument, Refusal};
+use super::stored::StoredRuns;
 use super::{ServerAccess, ServerOptions};
 use crate::admission::Admission;
 use crate::admission::flights::Flights;
@@ -40,6 +41,7 @@ pub(super) struct Shared {
     /// The page, made at its first request.
     pub(super) page: OnceLock<Result<Vec<PageFile>, Box<ProblemDocument>>>,
     measured: Mutex<MeasuredRuns>,
+    pub(super) store: Option<Arc<StoredRuns>>,
 }
 
 impl std::ops::Deref for ServerState {
@@ -60,6 +62,7 @@ impl ServerState {
             flights: Flights::new(),
             page: OnceLock::new(),
             measured: Mutex::default(),
+            store: options.store.clone(),
         })))
     }
 

@@ -1,5 +1,11 @@
 //! Runs as a table: their figures, and measured over predicted.
 
+// Without a store of runs, its tables have no user.
+#![cfg_attr(not(feature = "runs"), allow(dead_code))]
+
+use serde::Serialize;
+use serde_json::Value;
+
 use super::number::digits;
 use super::table::table;
 use crate::spec::run::RunRecord;
@@ -65,6 +71,162 @@ fn cells(run: &RunRecord) -> [String; HEADER.len()] {
     ]
 }
 
+/// Columns of [`listed_runs`].
+const LISTED: [&str; 12] = [
+    "run", "time", "model", "runtime", "hardware", "weights", "ISL", "OSL", "load", "TTFT p50", "TPOT p50",
+    "outcome",
+];
+/// Characters of an id that are shown: the first group of a UUID.
+const SHOWN_ID: usize = 8;
+
+/// Runs of a store, a line each.
+pub fn listed_runs(runs: &[RunRecord]) -> String {
+    let rows = runs.iter().map(|run| {
+        let given = |text: &Option<String>| text.clone().unwrap_or_default();
+        let devices = run.devices.map_or(String::new(), |devices| format!("{devices}x"));
+        vec![
+            run.run_id.chars().take(SHOWN_ID).collect(),
+            run.timestamp_utc.clone(),
+            run.model_id.clone(),
+            [&run.runtime_id, " ", &given(&run.runtime_version)].concat().trim_end().to_owned(),
+            run.hardware_id.as_ref().map_or(String::new(), |hardware| format!("{devices}{hardware}")),
+            given(&run.quant),
+            run.context_tokens.to_string(),
+            run.output_tokens.to_string(),
+            run.load(),
+            ms(run.metrics.ttft_ms_p50),
+            ms(run.metrics.tpot_ms_p50),
+            run.doubt().unwrap_or_else(|| "measured".to_owned()),
+        ]
+    });
+    table(&LISTED, rows)
+}
+
+/// Figures of two runs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ComparedRuns {
+    /// Ids of both.
+    pub runs: [String; 2],
+    /// The properties in which they differ.
+    pub differences: Vec<RunDifference>,
+    /// The figures that either has.
+    pub figures: Vec<ComparedRunFigure>,
+}
+
+/// A property in which two runs differ.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RunDifference {
+    pub key: String,
+    pub values: [Value; 2],
+}
+
+/// A figure of two runs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ComparedRunFigure {
+    pub figure: String,
+    pub values: [Option<f64>; 2],
+    /// The second over the first.
+    pub ratio: Option<f64>,
+    /// The prediction that was made before each.
+    pub predicted: [Option<f64>; 2],
+}
+
+/// Keys of a record that differ between any two runs, or that are compared as figures.
+const NO_PROPERTY: [&str; 7] =
+    ["run_id", "timestamp_utc", "metrics", "prediction", "server_metrics", "client", "repeats"];
+/// Figures that a prediction has, and its keys.
+const PREDICTED: [(&str, &str); 4] = [
+    ("ttft_ms_p50", "ttft_ms"),
+    ("tpot_ms_p50", "tpot_ms"),
+    ("latency_ms_p50", "latency_ms"),
+    ("decode_toks_sec", "decode_toks_sec"),
+];
+
+/// Two runs side by side.
+pub fn compared_runs(runs: [&RunRecord; 2]) -> ComparedRuns {
+    let records = runs.map(|run| serde_json::to_value(run).expect("runs have only text keys"));
+    let keys = |of: &dyn Fn(&Value) -> Option<Value>| {
+        let mut keys: Vec<String> = vec![];
+        for fields in records.iter().filter_map(|record| of(record)?.as_object().cloned()) {
+            fields
+                .into_iter()
+                .filter(|(key, _)| !keys.contains(key))
+                .map(|(key, _)| key)
+                .collect::<Vec<_>>()
+                .into_iter()
+                .for_each(|key| keys.push(key));
+        }
+        keys
+    };
+    let properties = keys(&|record| Some(record.clone()));
+    let properties = properties.into_iter().filter(|key| !NO_PROPERTY.contains(&key.as_str()));
+    let differences = properties.map(|key| RunDifference {
+        values: [0, 1].map(|at: usize| records[at].get(&key).cloned().unwrap_or_default()),
+        key,
+    });
+    let figures = keys(&|record| record.get("metrics").cloned()).into_iter().map(|figure| {
+        let values = [0, 1].map(|at: usize| records[at]["metrics"][&figure].as_f64());
+        let predicted = PREDICTED.iter().find(|(key, _)| *key == figure).map(|(_, key)| *key);
+        ComparedRunFigure {
+            ratio: values[1].zip(values[0]).map(|(b, a)| b / a).filter(|ratio| ratio.is_finite()),
+            predicted: [0, 1].map(|at: usize| records[at]["prediction"][predicted?].as_f64()),
+            values,
+            figure,
+        }
+    });
+    ComparedRuns {
+        runs: runs.map(|run| run.run_id.clone()),
+        differences: differences.filter(|one| one.values[0] != one.values[1]).collect(),
+        figures: figures.collect(),
+    }
+}
+
+impl ComparedRuns {
+    /// The runs as a text for people.
+    pub fn text(&self) -> String {
+        let [a, b] = self.runs.each_ref().map(|id| id.chars().take(SHOWN_ID).collect::<String>());
+        let figures = self.figures.iter().map(|one| {
+            let ratio = one.ratio.map_or(String::new(), |ratio| format!("{ratio:.3}"));
+            let [from, to] = one.values.map(ms);
+            let [before, after] = one.predicted.map(ms);
+            vec![one.figure.clone(), from, to, ratio, before, after]
+        });
+        let of = |id: &str| format!("{id} predicted");
+        let header = ["figure", &a, &b, "ratio", &of(&a), &of(&b)];
+        let figures = table(&header, figures);
+        let differences = self.differences.iter().map(|one| {
+            let shown = one
+                .values
+                .each_ref()
+                .map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned));
+            [vec![one.key.clone()], shown.to_vec()].concat()
+        });
+        match self.differences.is_empty() {
+            true => figures,
+            false => format!("{figures}\n{}", table(&["differs", &a, &b], differences)),
+        }
+    }
+}
+
+/// A run with everything that it has, a line each.
+pub fn shown_run(run: &RunRecord) -> String {
+    let mut rows = vec![];
+    let record = serde_json::to_value(run).expect("runs have only text keys");
+    flatten("", &record, &mut rows);
+    table(&["key", "value"], rows)
+}
+
+fn flatten(key: &str, value: &Value, rows: &mut Vec<Vec<String>>) {
+    match value {
+        Value::Object(fields) => {
+            let dot = if key.is_empty() { "" } else { "." };
+            fields.iter().for_each(|(name, value)| flatten(&format!("{key}{dot}{name}"), value, rows));
+        }
+        Value::String(text) => rows.push(vec![key.to_owned(), text.clone()]),
+        other => rows.push(vec![key.to_owned(), other.to_string()]),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -78,5 +240,25 @@ mod tests {
         run.prediction = Some(RunPrediction { ttft_ms: Some(50.0), ..RunPrediction::default() });
         let text = runs_table(&[run]);
         assert!(text.contains("8 clients") && text.contains("1.10") && text.contains("TTFT m/p"), "{text}");
+    }
+
+    #[test]
+    fn two_runs_have_their_ratio_and_what_differs() {
+        let mut a =
+            RunRecord { run_id: "aaaaaaaa-1".to_owned(), concurrency: Some(8), ..RunRecord::default() };
+        a.metrics.tpot_ms_p50 = Some(10.0);
+        a.prediction = Some(RunPrediction { tpot_ms: Some(9.0), ..RunPrediction::default() });
+        let mut b = RunRecord { run_id: "b".to_owned(), concurrency: Some(16), ..a.clone() };
+        b.metrics.tpot_ms_p50 = Some(15.0);
+        let found = compared_runs([&a, &b]);
+        let [figure] = &found.figures[..] else { panic!("{found:?}") };
+        assert_eq!((figure.ratio, figure.predicted), (Some(1.5), [Some(9.0), Some(9.0)]));
+        assert_eq!(found.differences.iter().map(|one| one.key.as_str()).collect::<Vec<_>>(), ["concurrency"]);
+        assert!(
+            found.text().contains("1.500") && shown_run(&a).contains("metrics.tpot_ms_p50"),
+            "{}",
+            found.text()
+        );
+        assert!(listed_runs(&[a]).starts_with("run"));
     }
 }

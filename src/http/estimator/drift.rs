@@ -1,4 +1,4 @@
-//! Measured runs compared with their predictions, and the alarms of their median errors.
+//! Measured runs compared with their predictions, in memory.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,6 +7,7 @@ use super::answer::{EstimatorAnswer, answered};
 use super::hardware::HardwareProfile;
 use super::question::{EstimatorDegrees, EstimatorRequest, EstimatorWorkload};
 use crate::request::RequestControl;
+use crate::request::drift::{DriftFigure, RunErrors, median_error};
 use crate::spec::error::Error;
 use crate::spec::limits::MEASURED;
 use crate::store::catalog::Catalog;
@@ -71,21 +72,6 @@ pub struct RunMetrics {
     pub gpu_util_pct: Option<f64>,
 }
 
-/// Relative errors of a prediction: predicted over measured, less 1.
-#[derive(Clone, Copy, Debug, Default, Serialize, JsonSchema)]
-pub struct RunErrors {
-    /// Of the output tokens per second.
-    pub decode: Option<f64>,
-    /// Of the time to first token.
-    pub ttft: Option<f64>,
-    /// Of the device memory.
-    pub memory: Option<f64>,
-}
-
-/// The medians of absolute errors above which a refit is due, as the interface defines them.
-pub const DRIFT_LIMITS: [(&str, fn(&RunErrors) -> Option<f64>, f64); 3] =
-    [("decode", |one| one.decode, 0.12), ("ttft", |one| one.ttft, 0.18), ("memory", |one| one.memory, 0.07)];
-
 /// Most runs that are kept; the oldest leave first.
 const MOST_RUNS: usize = 10_000;
 
@@ -109,14 +95,9 @@ impl MeasuredRuns {
         self.runs.len()
     }
 
-    /// The median absolute error of a metric; none without runs that measured it.
-    pub(super) fn median(&self, of: fn(&RunErrors) -> Option<f64>) -> Option<f64> {
-        let mut errors: Vec<f64> = self.runs.iter().filter_map(of).map(f64::abs).collect();
-        errors.sort_by(f64::total_cmp);
-        let middle = errors.len() / 2;
-        let upper = errors.get(middle).copied()?;
-        let even = errors.len().is_multiple_of(2);
-        Some(if even { (errors[middle - 1] + upper) / 2.0 } else { upper })
+    /// The median absolute error of a figure; none without runs that measured it.
+    pub(super) fn median(&self, figure: DriftFigure) -> Option<f64> {
+        median_error(self.runs.iter().filter_map(|errors| errors.get(figure)))
     }
 }
 

@@ -283,7 +283,7 @@ fn check_kind(row: &MeasuredRow, fit: ProfileFit) -> Result<(), String> {
     }
 }
 
-pub(super) fn reason(error: &Error) -> String {
+pub fn reason(error: &Error) -> String {
     visible(&format!("{}: {}", error.key, error.found)).into_owned()
 }
 
