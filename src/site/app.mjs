@@ -1,14 +1,17 @@
 // The page: the question is the address; every answer is a part of a page that the engine renders.
-import * as brush from "./brush.mjs";
 import { card } from "./card.mjs";
+import { chips } from "./chips.mjs";
 import { engine } from "./engine.mjs";
 import * as forms from "./forms.mjs";
+import { instrument } from "./front.mjs";
 import * as library from "./library.mjs";
 import * as link from "./link.mjs";
 import * as palette from "./palette.mjs";
 import * as pins from "./pins.mjs";
 import { understood } from "./pasted.mjs";
 import { filter, sort } from "./tables.mjs";
+import { element } from "./figures.mjs";
+import * as toast from "./toast.mjs";
 import { copied, pace, save } from "./tools.mjs";
 
 const $ = (id) => document.getElementById(id);
@@ -23,6 +26,12 @@ const state = { view: "answer", files: {}, shown: null, last: null, trail: [], s
 const source = engine((done, all) => {
   $("progress").hidden = false;
   $("progress").value = all ? done / all : 0;
+});
+
+/** The question as chips; a change of one is a new question. */
+const line = chips(question, () => {
+  state.command = null;
+  void go(ANSWERED.includes(state.view) ? state.view : "answer");
 });
 
 const page = (view) => document.querySelector(`[data-page="${view}"]`);
@@ -69,6 +78,7 @@ function failed(fault, form) {
   if (fault.name === "AbortError") return say("Stopped.");
   const words = fault.key === undefined ? `${fault.message}` : `${fault.key}: found ${fault.found}; expected ${fault.expected}. ${fault.fix}`;
   if (fault.key !== undefined && !forms.mark(form, fault.key)) forms.mark(question, fault.key);
+  line.draw();
   $("fault").textContent = words;
   $("fault").hidden = false;
   return say("Refused.");
@@ -101,9 +111,40 @@ async function ask(extra = {}) {
   if (html === undefined) return;
   Object.assign(state, { shown: key, why: Boolean(extra.why), last: [name, body] });
   show(html);
+  enliven();
   offerFormats();
   await verified();
   await nearby();
+}
+
+/** What can be done with a point of the front. */
+const ofPoint = {
+  open: ({ plan }) => go("answer", { plan }),
+  pin: ({ plan }) => pin({ ...planned(), deployment: { plan } }),
+  slo: ({ tpot_ms: ms }) => ofPoint.limit("tpot", ms * 1.0005),
+  limit: (name, ms) => go("answer", { [name]: ms >= 1e4 ? `${(ms / 1e3).toFixed(2)}s` : `${ms.toPrecision(4)}ms`, plan: "" }),
+  launch: ({ plan }) => {
+    state.launching = true;
+    return go("answer", { plan });
+  },
+};
+
+/** Opens the files and reasons of the launch. */
+function launched() {
+  state.launching = false;
+  const box = part("answer").querySelector("#launch");
+  if (!box) return;
+  box.open = true;
+  box.scrollIntoView({ block: "start" });
+  box.querySelector("summary").focus({ preventScroll: true });
+}
+
+/** Makes the parts of a shown answer instruments. */
+function enliven() {
+  const section = part("answer").querySelector("section");
+  line.draw(JSON.parse(section?.dataset.question ?? "null"));
+  if (section) instrument(section, ofPoint);
+  if (state.launching) launched();
 }
 
 /** Adds the nearest published measurements to the answer. */
@@ -112,7 +153,11 @@ async function nearby() {
   const section = part("answer").querySelector("section[data-notation]");
   if (!section) return;
   const html = await answer("nearest", { scenario: planned() }).catch(() => "");
-  if (shown === state.shown && section.isConnected) section.insertAdjacentHTML("afterend", html);
+  if (shown !== state.shown || !section.isConnected) return;
+  section.insertAdjacentHTML("beforeend", html);
+  // In short where it keeps its place, in full below.
+  const [short, slot] = [section.querySelector(".nearest"), section.querySelector("[data-slot=nearest]")];
+  if (short && slot) slot.replaceWith(short);
 }
 
 /** Checks a saved answer that was dropped: it is computed again and compared. */
@@ -132,8 +177,8 @@ function offerFormats() {
 function tab(view) {
   state.view = view = page(view) ? view : "answer";
   document.querySelectorAll("[data-page]").forEach((one) => (one.hidden = one.dataset.page !== view));
-  document.querySelectorAll("[data-tab]").forEach((one) => (one.dataset.tab === view ? one.setAttribute("aria-current", "page") : one.removeAttribute("aria-current")));
-  document.querySelector("nav [aria-current]").scrollIntoView({ block: "nearest", inline: "nearest" });
+  document.querySelectorAll("nav [data-tab]").forEach((one) => (one.dataset.tab === view ? one.setAttribute("aria-current", "page") : one.removeAttribute("aria-current")));
+  document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
   if (view === "compare") pins.list($("pins"));
 }
 
@@ -157,6 +202,8 @@ async function opened() {
     if (unknown) throw new Error(`this link has the key "${unknown}", which the page does not know; it was not answered without it`);
     Object.assign(state, { files, command: null });
     forms.fill(question, flat(linked));
+    line.close({ restore: true });
+    line.draw();
     tab(view);
     if (ANSWERED.includes(state.view)) {
       if (rigged()) part("where").replaceChildren();
@@ -230,6 +277,13 @@ function close() {
   $("panel").hidden = true;
 }
 
+/** Pins a plan; a line says so, with what can follow. */
+function pin(scenario) {
+  const undo = pins.pin(scenario);
+  const button = (label, act) => element("button", { type: "button", className: "link", textContent: label, onclick: () => (toast.close(), act()) });
+  toast.show(`Pinned ${scenario.deployment.plan}`, button("Compare", () => go("compare")), button("Undo", undo));
+}
+
 async function exported(format) {
   const [name, body] = state.last ?? requested();
   const { max_front_points: _, ...whole } = body;
@@ -266,6 +320,9 @@ async function used(text) {
 const actions = {
   ask: (changes) => go("answer", changes),
   back, close, pace,
+  where: (changes) => go("where", changes),
+  fields: () => forms.fields(question),
+  hardware: () => line.hardware(),
   palette: () => palette.open(actions),
   link: async (button) => copied(new URL(await address("answer"), location.href).href, button),
   theme: () => {
@@ -279,10 +336,8 @@ const actions = {
   edit: (button) => library.edit(button, (text) => used(text)),
   reset: () => go("assumptions", { set: "" }),
   best: () => go("answer", { plan: "" }),
-  pin: (button) => {
-    pins.pin(planned());
-    button.textContent = "Pinned";
-  },
+  launch: launched,
+  pin: () => pin(planned()),
   unpin: () => (pins.forget(), pins.list($("pins"))),
   compare: async () => {
     const target = page("compare").querySelector(".output");
@@ -311,7 +366,7 @@ function clicked(event) {
     hit("[data-toggle]", ({ dataset }) => ($(dataset.toggle).hidden = !$(dataset.toggle).hidden)) ||
     hit("[data-entry]", ({ dataset }) => entry(dataset.entry)) ||
     hit("[data-go]", ({ dataset }) => go(dataset.go, dataset.clear ? { [dataset.clear]: "" } : {})) ||
-    hit("[data-open]", ({ dataset }) => (($(dataset.open).open = true), question.elements.plan.focus())) ||
+    hit("[data-open]", ({ dataset }) => line.open(dataset.open)) ||
     hit("[data-action]", (button) => actions[button.dataset.action](button)) ||
     hit("table[data-sort] thead th", sort) ||
     hit("[data-tab]", ({ dataset }) => (event.preventDefault(), go(dataset.tab)))
@@ -368,6 +423,7 @@ document.addEventListener("submit", (event) => {
   event.preventDefault();
   if (event.target === question) {
     state.command = null;
+    line.close({ submit: false });
     return void go(ANSWERED.includes(state.view) ? state.view : "answer");
   }
   if (event.target.id === "override") return void overridden(event.target);
@@ -377,13 +433,16 @@ document.addEventListener("change", ({ target }) => {
   const form = target.closest("form[data-live]");
   if (form) void submitted(form);
 });
-brush.watch($("main"), (ms) => go("answer", { tpot: `${ms.toFixed(1)}ms`, plan: "" }));
 document.addEventListener("keydown", (event) => {
   if ((event.ctrlKey || event.metaKey) && event.key === "k") {
     event.preventDefault();
     palette.open(actions);
   }
   if (event.key === "Escape" && !$("panel").hidden) close();
+  if (event.key === "/" && !event.target.closest("input, select, textarea, dialog")) {
+    event.preventDefault();
+    palette.open(actions);
+  }
 });
 $("stop").addEventListener("click", () => source.stop());
 $("file").addEventListener("change", async ({ target }) => used(await target.files[0].text()));
@@ -399,6 +458,7 @@ document.documentElement.dataset.theme = localStorage.getItem("mantile-theme") ?
 // The default question is answered in the page itself.
 Object.assign(state, { shown: JSON.stringify([requested(), {}]), last: requested() });
 show(page("answer").innerHTML);
+enliven();
 offerFormats();
 // Where a browser keeps no files, the page works as long as it is served.
 if (source.kind === "wasm") navigator.serviceWorker?.register("offline.mjs").catch(() => {});

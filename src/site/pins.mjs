@@ -6,11 +6,13 @@ const MOST = 4;
 /** Names and scenarios. */
 export const pinned = () => JSON.parse(localStorage.getItem(KEY) ?? "[]");
 
-/** Pins the plan of a scenario. */
+/** Pins the plan of a scenario; the result takes it back. */
 export function pin(scenario) {
+  const before = pinned();
   const name = `${scenario.model ?? "default"} on ${scenario.hardware ?? "default"}: ${scenario.deployment.plan}`;
   const kept = pinned().filter((one) => one.name !== name);
   localStorage.setItem(KEY, JSON.stringify([...kept, { name, scenario }].slice(-MOST)));
+  return () => localStorage.setItem(KEY, JSON.stringify(before));
 }
 
 /** Forgets all. */

@@ -6,15 +6,14 @@ import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { createServer } from "node:http";
 import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 
+import { instruments } from "./instrument.mjs";
+import { accessible, launched, opened, settled, texts, visit } from "./support.mjs";
+
 const [binary, wasm] = process.argv.slice(2);
-const require = createRequire(join(process.env.NODE_MODULES ?? "node_modules", "x.js"));
-const { chromium } = require("playwright-core");
-const AXE = readFileSync(require.resolve("axe-core"), "utf8");
 const QUESTION = "model=Llama-3.1-8B&hardware=2xh100";
 const FLAGS = ["--model", "Llama-3.1-8B", "--hardware", "2xh100"];
 const VIEWS = ["ask", "answer", "why", "numbers", "layers", "where", "assumptions", "compare", "library", "accuracy", "buy"];
@@ -47,50 +46,6 @@ async function filed() {
   await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
   const stop = () => (server.close(), server.closeAllConnections(), rmSync(folder, { recursive: true, force: true }));
   return { address: `http://127.0.0.1:${server.address().port}/`, folder, stop };
-}
-
-/** A page that notes what it must not do. */
-async function opened(browser, address, options = {}) {
-  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, reducedMotion: "reduce", ...options });
-  await context.grantPermissions(["clipboard-read", "clipboard-write"]);
-  const page = await context.newPage();
-  const faults = [];
-  page.on("console", (message) => message.type() === "error" && faults.push(message.text()));
-  page.on("pageerror", (fault) => faults.push(String(fault)));
-  page.on("dialog", (dialog) => faults.push(`a dialog: ${dialog.message()}`) && dialog.dismiss());
-  page.on("request", (request) => {
-    const to = request.url();
-    if (!to.startsWith(address) && !to.startsWith("data:") && !to.startsWith("blob:")) faults.push(`a request to ${to}`);
-  });
-  return { page, faults, close: () => context.close() };
-}
-
-/** Waits until the address is answered and nothing is computed. */
-const settled = (page) =>
-  page.waitForFunction(
-    () => document.documentElement.dataset.opened === location.hash && document.getElementById("stop").hidden && !document.querySelector(".stale"),
-    null,
-    { timeout: 120000 },
-  );
-
-async function visit(page, address, hash) {
-  await page.goto(`${address}#${hash}`);
-  await page.waitForFunction(() => document.querySelector("nav [aria-current]"));
-  await settled(page);
-}
-
-const texts = (page, selector) => page.$$eval(selector, (all) => all.map((one) => one.textContent.replace(/\s+/g, " ").trim()));
-
-/** No serious finding of axe, and nothing wider than the window. */
-async function accessible(page, where) {
-  // Playwright evaluates past the content policy of the page.
-  await page.evaluate(AXE);
-  const found = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
-  const serious = found.violations.filter(({ impact }) => ["serious", "critical"].includes(impact));
-  const words = serious.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map(({ html }) => html.slice(0, 160)).join(" | ")}`);
-  assert.deepEqual(words, [], where);
-  const overflow = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
-  assert.ok(overflow <= 0, `${where}: ${overflow} px too wide`);
 }
 
 /** The numbers of the answer are those of the command line. */
@@ -294,6 +249,7 @@ async function whole(browser, { address, stop }, engine) {
     // A refused request is a response that a browser notes by itself.
     assert.deepEqual(faults.filter((fault) => !fault.includes("422")), [], engine);
     await close();
+    await instruments(browser, address);
     await looked(browser, address, engine);
     console.log(`${engine}: every view; first paint ${Math.round(paint)} ms; ${Math.round((performance.now() - begun) / 1e3)} s`);
   } finally {
@@ -420,10 +376,7 @@ async function legible(browser) {
   console.log(`pictures: ${texts} texts of ${Object.keys(PICTURES).length} kinds in two schemes, each with contrast`);
 }
 
-const browser = await chromium.launch({
-  executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-  args: ["--no-sandbox", "--disable-quic", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
-});
+const browser = await launched();
 try {
   await legible(browser);
   if (wasm) {
