@@ -1,11 +1,11 @@
 // The question as one line of chips: each shows a part of it and opens its fields over the page, which nothing moves.
-import { element, plain, seconds } from "./figures.mjs";
+import { element, plain, seconds, short } from "./figures.mjs";
 import { fields } from "./forms.mjs";
 
 const $ = (id) => document.getElementById(id);
 
 /** Tokens in short: `2k`. */
-const short = (tokens) => (tokens >= 1024 && tokens % 1024 === 0 ? `${tokens / 1024}k` : String(tokens));
+const kilo = (tokens) => (tokens >= 1024 && tokens % 1024 === 0 ? `${tokens / 1024}k` : String(tokens));
 /** An SLO in words: the one that is set, else that of the answer's question. */
 function limited(name, given, known) {
   const limit = seconds((given ?? known)?.toString().trim());
@@ -16,12 +16,12 @@ function limited(name, given, known) {
 
 /** Parts that are always shown: what each says, from the set fields and the answer's question. */
 const ALWAYS = {
-  model: (set, known) => set.model ?? known.model ?? "Llama-3.3-70B",
+  model: (set) => short(set.model ?? "Llama-3.3-70B"),
   hardware: (set) => set.hardware ?? "8xh100",
   traffic: (set, known) => {
     const workload = set.workload && !set.isl && !set.osl ? `${set.workload}: ` : "";
-    const cached = set.prefix ? ` (${short(Number(set.prefix))} cached)` : "";
-    return `${workload}${short(Number(set.isl ?? known.isl ?? 2048))} in${cached}, ${short(Number(set.osl ?? known.osl ?? 512))} out`;
+    const cached = set.prefix ? ` (${kilo(Number(set.prefix))} cached)` : "";
+    return `${workload}${kilo(Number(set.isl ?? known.isl ?? 2048))} in${cached}, ${kilo(Number(set.osl ?? known.osl ?? 512))} out`;
   },
   ttft: (set, known) => limited("TTFT", set.ttft, known.limits?.ttft),
   tpot: (set, known) => limited("TPOT", set.tpot, known.limits?.tpot),
@@ -187,7 +187,7 @@ export function chips(form, ask) {
     }
     list.classList.toggle("presets", Boolean(input.dataset.presets));
     list.replaceChildren(...found.slice(0, 60).map(([value, name], at) => {
-      const row = element("li", { id: `${list.id}-${at}` }, element("span", { textContent: value }), ...(name ? [element("span", { className: "soft", textContent: name })] : []));
+      const row = element("li", { id: `${list.id}-${at}` }, element("span", { textContent: short(value) }), ...(name ? [element("span", { className: "soft", textContent: name })] : []));
       row.setAttribute("role", "option");
       row.setAttribute("aria-selected", "false");
       row.dataset.value = value;

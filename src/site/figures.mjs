@@ -27,6 +27,9 @@ export function seconds(limit) {
   return number && Number(number) * ({ ms: 1e-3, "µs": 1e-6, us: 1e-6, min: 60 }[unit] ?? 1);
 }
 
+/** The name of a model without its publisher. */
+export const short = (id) => id.replace(/^.*--/, "");
+
 /** An element with properties, attributes and children. */
 export function element(tag, { attributes = {}, ...properties } = {}, ...children) {
   const made = Object.assign(document.createElement(tag), properties);

@@ -1,4 +1,5 @@
 // The command palette: models, hardware, views, numbers, settings and phrases such as `tp 4`, by typing and arrows.
+import { short } from "./figures.mjs";
 import { phrases } from "./phrases.mjs";
 
 /** Rows of each group, and of all. */
@@ -9,7 +10,7 @@ const $ = (id) => document.getElementById(id);
 /** Lines of a list of the page, each as an entry. */
 function listed(id, group, key, actions) {
   return [...document.querySelectorAll(`#${id} option`)].map(({ value, textContent }) => ({
-    group, key, ask: actions.ask, text: textContent && textContent !== value ? `${value} · ${textContent}` : value, id: value, choose: () => actions.ask({ [key]: value }),
+    group, key, ask: actions.ask, text: textContent && textContent !== value ? `${short(value)} · ${textContent}` : value, id: value, choose: () => actions.ask({ [key]: value }),
   }));
 }
 
@@ -41,7 +42,7 @@ function rank({ text, id }, words) {
   const low = text.toLowerCase();
   if (!words.every((word) => low.includes(word))) return undefined;
   const [first] = words;
-  if (id?.toLowerCase() === words.join(" ")) return 0;
+  if (id && short(id).toLowerCase() === words.join(" ")) return 0;
   return low.startsWith(first) ? 1 : low.split(/[\s·/-]+/).some((part) => part.startsWith(first)) ? 2 : 3;
 }
 
@@ -79,7 +80,7 @@ function joined(entry, changes) {
   if (entry.key !== "model" || !Object.keys(changes).length) return entry;
   const { model, ...more } = { model: entry.id, ...changes };
   const said = Object.entries(more).filter(([, value]) => value).map(([key, value]) => (key === "plan" ? value : key === "hardware" ? `on ${value}` : `${key} ${value}`));
-  return { ...entry, group: WITH, text: `${entry.id} · ${said.join(", ")}`, choose: () => entry.ask({ model, ...more }) };
+  return { ...entry, group: WITH, text: `${short(entry.id)} · ${said.join(", ")}`, choose: () => entry.ask({ model, ...more }) };
 }
 
 /** Opens the dialog; `actions` are those of the page, with the fields of the question. */
