@@ -82,10 +82,11 @@ pub const NAMES: [&str; 2 + SCRIPTS.len()] = {
 const SHEET: &str = "page.css";
 pub const MODULE: &str = "mantile.wasm";
 const OFFLINE: &str = "offline.mjs";
-const SCRIPTS: [(&str, &str); 19] = [
+const SCRIPTS: [(&str, &str); 21] = [
     ("app.mjs", include_str!("site/app.mjs")),
     ("card.mjs", include_str!("site/card.mjs")),
     ("chips.mjs", include_str!("site/chips.mjs")),
+    ("compare.mjs", include_str!("site/compare.mjs")),
     ("engine.mjs", include_str!("site/engine.mjs")),
     ("figures.mjs", include_str!("site/figures.mjs")),
     ("forms.mjs", include_str!("site/forms.mjs")),
@@ -98,6 +99,7 @@ const SCRIPTS: [(&str, &str); 19] = [
     ("pasted.mjs", include_str!("site/pasted.mjs")),
     ("phrases.mjs", include_str!("site/phrases.mjs")),
     ("pins.mjs", include_str!("site/pins.mjs")),
+    ("states.mjs", include_str!("site/states.mjs")),
     ("tables.mjs", include_str!("site/tables.mjs")),
     ("toast.mjs", include_str!("site/toast.mjs")),
     ("tools.mjs", include_str!("site/tools.mjs")),

@@ -1,6 +1,7 @@
 // The page: the question is the address; every answer is a part of a page that the engine renders.
 import { card } from "./card.mjs";
 import { chips } from "./chips.mjs";
+import { table } from "./compare.mjs";
 import { engine } from "./engine.mjs";
 import * as forms from "./forms.mjs";
 import { instrument } from "./front.mjs";
@@ -9,6 +10,7 @@ import * as link from "./link.mjs";
 import * as palette from "./palette.mjs";
 import * as pins from "./pins.mjs";
 import { understood } from "./pasted.mjs";
+import { states } from "./states.mjs";
 import { filter, sort } from "./tables.mjs";
 import { element } from "./figures.mjs";
 import * as toast from "./toast.mjs";
@@ -23,10 +25,13 @@ const POINTS = 120;
 const ANSWERED = ["answer", "why", "numbers", "where", "assumptions"];
 
 const state = { view: "answer", files: {}, shown: null, last: null, trail: [], searches: 0, targets: [] };
-const source = engine((done, all) => {
-  $("progress").hidden = false;
-  $("progress").value = all ? done / all : 0;
+const said = states({
+  again: () => void opened(),
+  back: () => void go(state.answered?.view ?? "answer", Object.fromEntries([...Object.keys(forms.fields(question)).map((key) => [key, ""]), ...Object.entries(state.answered?.fields ?? {})])),
+  change: (changes) => void go(ANSWERED.includes(state.view) ? state.view : "answer", changes),
+  answered: () => ANSWERED.includes(state.view) && state.answered?.words,
 });
+const source = engine((done, all) => said.progress(done, all));
 
 /** The question as chips; a change of one is a new question. */
 const line = chips(question, () => {
@@ -51,14 +56,14 @@ async function search(targets, work, form = question) {
   const begun = performance.now();
   state.targets = targets;
   targets.forEach((target) => target.classList.add("stale"));
-  $("stop").hidden = false;
-  $("fault").hidden = true;
+  said.working();
   question.querySelectorAll("[aria-invalid]").forEach((input) => input.removeAttribute("aria-invalid"));
   say("Computing …");
   try {
     const done = await work();
     if (number !== state.searches) return undefined;
     say(`Computed in ${Math.round(performance.now() - begun)} ms.`);
+    said.done();
     return done;
   } catch (fault) {
     if (number === state.searches) failed(fault, form);
@@ -67,7 +72,6 @@ async function search(targets, work, form = question) {
     if (number === state.searches) {
       targets.forEach((target) => target.classList.remove("stale"));
       $("stop").hidden = true;
-      $("progress").hidden = true;
     } else {
       targets.filter((target) => !state.targets.includes(target)).forEach((target) => target.classList.remove("stale"));
     }
@@ -75,12 +79,11 @@ async function search(targets, work, form = question) {
 }
 
 function failed(fault, form) {
-  if (fault.name === "AbortError") return say("Stopped.");
-  const words = fault.key === undefined ? `${fault.message}` : `${fault.key}: found ${fault.found}; expected ${fault.expected}. ${fault.fix}`;
+  if (fault.name === "AbortError") return said.stopped(), say("Stopped.");
+  if (fault.name === "Unreachable") return said.gone(), say("The server is not reachable.");
   if (fault.key !== undefined && !forms.mark(form, fault.key)) forms.mark(question, fault.key);
   line.draw();
-  $("fault").textContent = words;
-  $("fault").hidden = false;
+  said.refused(fault);
   return say("Refused.");
 }
 
@@ -103,13 +106,19 @@ function show(html) {
   }
 }
 
+/** The question of the fields, so that a later fault can name it and lead back. */
+function answeredNow() {
+  const fields = forms.fields(question);
+  return { view: state.view, fields, words: `${(fields.model ?? "Llama-3.3-70B").replace(/^.*--/, "")} on ${fields.hardware ?? line.hardware()}${fields.plan ? `, ${fields.plan}` : ""}` };
+}
+
 async function ask(extra = {}) {
   const key = JSON.stringify([requested(), state.files]);
-  if (key === state.shown && (!extra.why || state.why)) return;
+  if (key === state.shown && (!extra.why || state.why)) return said.clear();
   const [name, body] = requested(extra);
   const html = await search(ANSWERED.map(part), () => answer(name, body));
   if (html === undefined) return;
-  Object.assign(state, { shown: key, why: Boolean(extra.why), last: [name, body] });
+  Object.assign(state, { shown: key, why: Boolean(extra.why), last: [name, body], answered: answeredNow() });
   show(html);
   enliven();
   offerFormats();
@@ -179,11 +188,10 @@ function tab(view) {
   document.querySelectorAll("[data-page]").forEach((one) => (one.hidden = one.dataset.page !== view));
   document.querySelectorAll("nav [data-tab]").forEach((one) => (one.dataset.tab === view ? one.setAttribute("aria-current", "page") : one.removeAttribute("aria-current")));
   document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
-  if (view === "compare") pins.list($("pins"));
 }
 
 async function address(view = state.view) {
-  return link.write(view, forms.fields(question), state.files);
+  return link.write(view, forms.fields(question), state.files, view === "compare" ? pins.pinned() : []);
 }
 
 /** Changes the question by its address, so that Back undoes it. */
@@ -196,14 +204,16 @@ async function go(view, changes = {}) {
 
 async function opened() {
   try {
-    const { view, fields, files, permalink } = await link.read(location.hash);
+    const { view, fields, files, permalink, pins: given } = await link.read(location.hash);
     const linked = permalink ? JSON.parse(await source.answer("permalink", { link: permalink }, "json")).question.scenario : fields;
     const [unknown] = forms.unknown(question, flat(linked));
     if (unknown) throw new Error(`this link has the key "${unknown}", which the page does not know; it was not answered without it`);
     Object.assign(state, { files, command: null });
     forms.fill(question, flat(linked));
+    if (given) pins.keep(given);
     line.close({ restore: true });
     line.draw();
+    said.clear();
     tab(view);
     if (ANSWERED.includes(state.view)) {
       if (rigged()) part("where").replaceChildren();
@@ -227,6 +237,7 @@ const rigged = () => state.view === "where" && [...$("rigs").options].some((one)
 /** Views that answer when they are opened, unless they show the answer to this question. */
 async function opening(view) {
   if (view === page("library")) own();
+  if (view === page("compare")) await compared();
   const form = view.querySelector("form[data-auto]");
   const rig = form?.elements["scenario.hardware"];
   if (rig && !rig.value && rigged()) rig.value = question.elements.hardware.value;
@@ -280,8 +291,9 @@ function close() {
 /** Pins a plan; a line says so, with what can follow. */
 function pin(scenario) {
   const undo = pins.pin(scenario);
+  counted();
   const button = (label, act) => element("button", { type: "button", className: "link", textContent: label, onclick: () => (toast.close(), act()) });
-  toast.show(`Pinned ${scenario.deployment.plan}`, button("Compare", () => go("compare")), button("Undo", undo));
+  toast.show(`Pinned ${scenario.deployment.plan}`, button("Compare", () => go("compare")), button("Undo", () => (undo(), counted())));
 }
 
 async function exported(format) {
@@ -324,7 +336,7 @@ const actions = {
   fields: () => forms.fields(question),
   hardware: () => line.hardware(),
   palette: () => palette.open(actions),
-  link: async (button) => copied(new URL(await address("answer"), location.href).href, button),
+  link: async (button) => copied(new URL(await address(state.view), location.href).href, button),
   theme: () => {
     const root = document.documentElement;
     const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme:dark)").matches;
@@ -338,12 +350,8 @@ const actions = {
   best: () => go("answer", { plan: "" }),
   launch: launched,
   pin: () => pin(planned()),
-  unpin: () => (pins.forget(), pins.list($("pins"))),
-  compare: async () => {
-    const target = page("compare").querySelector(".output");
-    const html = await search([target], () => answer("compare", { entries: pins.pinned() }));
-    if (html !== undefined) target.innerHTML = html;
-  },
+  unpin: () => repinned([]),
+  clone: () => cloned(),
   paste: () => used($("paste").value),
 };
 
@@ -366,11 +374,62 @@ function clicked(event) {
     hit("[data-toggle]", ({ dataset }) => ($(dataset.toggle).hidden = !$(dataset.toggle).hidden)) ||
     hit("[data-entry]", ({ dataset }) => entry(dataset.entry)) ||
     hit("[data-go]", ({ dataset }) => go(dataset.go, dataset.clear ? { [dataset.clear]: "" } : {})) ||
+    hit("[data-example]", (button) => ((button.form.elements.vary.value = button.dataset.example), button.form.requestSubmit())) ||
     hit("[data-open]", ({ dataset }) => line.open(dataset.open)) ||
     hit("[data-action]", (button) => actions[button.dataset.action](button)) ||
     hit("table[data-sort] thead th", sort) ||
     hit("[data-tab]", ({ dataset }) => (event.preventDefault(), go(dataset.tab)))
   );
+}
+
+/** The plan of the question, or the question itself where it has no answer yet, next to the pins. */
+function cloned() {
+  const { model, hardware, ...rest } = forms.scenario(question);
+  pins.pin({ model, hardware: hardware ?? line.hardware(), ...rest, ...(forms.plan(question) ? { deployment: { plan: forms.plan(question) } } : {}) });
+  line.open("hardware");
+  return compared();
+}
+
+/** Other pins, in the address too. */
+async function repinned(scenarios) {
+  pins.keep(scenarios);
+  history.replaceState(null, "", await address());
+  document.documentElement.dataset.opened = location.hash;
+  return compared();
+}
+
+/** What is compared where nothing is pinned: the question on its hardware, and on two others. */
+function example() {
+  const { hardware: _, ...rest } = forms.scenario(question);
+  return ["8xh100", "8xh200", "8xl40s"].map((hardware) => ({ ...rest, hardware }));
+}
+
+/** The pinned answers side by side; with less than two, an example. */
+async function compared() {
+  const [target, own] = [$("compared"), pins.pinned()];
+  const scenarios = own.length >= 2 ? own : example();
+  const wanted = JSON.stringify([scenarios, state.files]);
+  counted();
+  if (target.dataset.answered === wanted) return;
+  const { names } = pins.named(scenarios);
+  const json = await search([target], () => answer("compare", { entries: scenarios.map((scenario, at) => ({ name: names[at], scenario })) }, "json"));
+  if (json === undefined) return;
+  target.dataset.answered = wanted;
+  const others = (at) => scenarios.filter((_, place) => place !== at);
+  const act = {
+    open: (at) => go("answer", { ...Object.fromEntries(Object.keys(forms.fields(question)).map((key) => [key, ""])), ...flat(scenarios[at]) }),
+    base: (at) => repinned([scenarios[at], ...others(at)]),
+    drop: (at) => repinned(others(at)),
+  };
+  const note = own.length >= 2 ? [] : [element("p", { className: "paper", textContent: own.length ? "An example: one answer is pinned, and a comparison takes two. Pin another one." : "An example: the question on three systems. Pin answers, and they are compared here." })];
+  target.replaceChildren(...note, ...table(JSON.parse(json).rows, scenarios, act));
+}
+
+/** The number of pins in the navigation. */
+function counted() {
+  const number = pins.pinned().length;
+  $("pin-count").textContent = number;
+  $("pin-count").hidden = !number;
 }
 
 /** An entry of the library: its file, or the structure of a model. */
@@ -456,9 +515,10 @@ window.addEventListener("hashchange", () => void opened());
 
 document.documentElement.dataset.theme = localStorage.getItem("mantile-theme") ?? "";
 // The default question is answered in the page itself.
-Object.assign(state, { shown: JSON.stringify([requested(), {}]), last: requested() });
+Object.assign(state, { shown: JSON.stringify([requested(), {}]), last: requested(), answered: answeredNow() });
 show(page("answer").innerHTML);
 enliven();
+counted();
 offerFormats();
 // Where a browser keeps no files, the page works as long as it is served.
 if (source.kind === "wasm") navigator.serviceWorker?.register("offline.mjs").catch(() => {});
