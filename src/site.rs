@@ -82,7 +82,7 @@ pub const NAMES: [&str; 2 + SCRIPTS.len()] = {
 const SHEET: &str = "page.css";
 pub const MODULE: &str = "mantile.wasm";
 const OFFLINE: &str = "offline.mjs";
-const SCRIPTS: [(&str, &str); 21] = [
+const SCRIPTS: [(&str, &str); 22] = [
     ("app.mjs", include_str!("site/app.mjs")),
     ("card.mjs", include_str!("site/card.mjs")),
     ("chips.mjs", include_str!("site/chips.mjs")),
@@ -99,6 +99,7 @@ const SCRIPTS: [(&str, &str); 21] = [
     ("pasted.mjs", include_str!("site/pasted.mjs")),
     ("phrases.mjs", include_str!("site/phrases.mjs")),
     ("pins.mjs", include_str!("site/pins.mjs")),
+    ("shortcuts.mjs", include_str!("site/shortcuts.mjs")),
     ("states.mjs", include_str!("site/states.mjs")),
     ("tables.mjs", include_str!("site/tables.mjs")),
     ("toast.mjs", include_str!("site/toast.mjs")),

@@ -10,6 +10,7 @@ import * as link from "./link.mjs";
 import * as palette from "./palette.mjs";
 import * as pins from "./pins.mjs";
 import { understood } from "./pasted.mjs";
+import { shortcuts } from "./shortcuts.mjs";
 import { states } from "./states.mjs";
 import { filter, sort } from "./tables.mjs";
 import { element } from "./figures.mjs";
@@ -473,6 +474,16 @@ function slid(input) {
   }, 60);
 }
 
+/** Single letters, outside fields. */
+const keys = shortcuts({
+  "/": () => palette.open(actions),
+  q: () => $("chips").querySelector("[data-chip]").focus(),
+  p: () => part("answer").querySelector("section[data-notation]") && pin(planned()),
+  c: () => part("answer").querySelector("[data-action=link]")?.click(),
+  "[": back,
+  "?": () => toast.show("⌘K or / search · g then a w n e s b c l y i: views · q question · p pin · c copy link · [ back · arrows: front"),
+}, (view) => go(view));
+
 document.addEventListener("click", (event) => void clicked(event));
 document.addEventListener("input", ({ target }) => {
   if (target.dataset.filter) filter(target);
@@ -498,10 +509,11 @@ document.addEventListener("keydown", (event) => {
     palette.open(actions);
   }
   if (event.key === "Escape" && !$("panel").hidden) close();
-  if (event.key === "/" && !event.target.closest("input, select, textarea, dialog")) {
-    event.preventDefault();
-    palette.open(actions);
-  }
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea, dialog, [data-pop]")) return;
+  const act = keys.press(event.key);
+  if (!act) return;
+  event.preventDefault();
+  act();
 });
 $("stop").addEventListener("click", () => source.stop());
 $("file").addEventListener("change", async ({ target }) => used(await target.files[0].text()));

@@ -50,16 +50,25 @@ function finding(stairs, x) {
   }
   const [first, second, ...rest] = runs;
   if (!second) return `${first.family} is the best over the whole front`;
-  return `${first.family} gives the most up to ${plain(first.last)} ${AXES[x].name}; beyond that, ${second.family}${rest.length ? ` and ${new Set(rest.map(({ family }) => family)).size} more` : ""}`;
+  return `${first.family} leads up to ${plain(first.last)} ${AXES[x].name}, then ${second.family}${rest.length ? ` and ${new Set(rest.map(({ family }) => family)).size} more` : ""}`;
+}
+
+/** The points of the table of a front. */
+function listed(table) {
+  const columns = table?.dataset.columns.split(" ") ?? [];
+  return [...(table?.querySelectorAll("[data-figures]") ?? [])].map(({ dataset }) => {
+    const [plan, family, concurrency, runs, odds, chosen] = JSON.parse(dataset.point);
+    const figures = dataset.figures.split(" ").map((text, at) => [columns[at], text === "" ? undefined : Number(text)]);
+    return { plan, family, concurrency, runs, odds, chosen, intervals: JSON.parse(dataset.intervals ?? "null"), ...Object.fromEntries(figures) };
+  });
 }
 
 /** Draws the front of an answer in place of its picture. `act` has what a point can do. */
 export function instrument(section, act) {
   const figure = section.querySelector("figure.front");
-  const rows = [...section.querySelectorAll("#front-table [data-point]")].map(({ dataset }) => JSON.parse(dataset.point));
-  if (!figure || rows.length < 2) return;
+  const points = listed(section.querySelector("#front-table table"));
+  if (!figure || points.length < 2) return;
   const question = JSON.parse(section.dataset.question);
-  const points = rows.map(({ metrics, ...rest }) => ({ ...rest, ...metrics }));
   const known = Object.keys(AXES).filter((key) => points.every((point) => Number.isFinite(point[key])) && new Set(points.map((point) => point[key])).size > 1);
   if (known.length < 2) return;
   const x = known.includes(picked.x) ? picked.x : known[0];
@@ -74,7 +83,7 @@ export function instrument(section, act) {
   const chart = draw(points, x, y, question, act);
   const toggle = figure.querySelector("[data-toggle]");
   toggle.textContent = "table";
-  figure.replaceChildren(element("h2", {}, element("span", { textContent: finding(chart.stairs, x) }), toggle), element("div", { className: "axis-y" }, picker("y", y)), chart.plot, element("div", { className: "axis-x" }, picker("x", x)));
+  figure.replaceChildren(element("h2", {}, element("span", { textContent: finding(chart.stairs, x), title: finding(chart.stairs, x) }), toggle), element("div", { className: "axis-y" }, picker("y", y)), chart.plot, element("div", { className: "axis-x" }, picker("x", x)));
   chart.placed();
 }
 
@@ -149,14 +158,15 @@ function draw(points, x, y, question, act) {
     return distance <= NEAR ? at : -1;
   };
   plot.addEventListener("pointermove", (event) => {
-    if (cursor.fixed || event.pointerType === "touch" || event.target.closest(".tip, .slo-handle")) return;
+    if (cursor.fixed || event.pointerType === "touch" || event.buttons || event.target.closest(".tip")) return;
     const at = nearest(event);
     if (at < 0) return hide();
     if (at !== cursor.at) show(stairs[(cursor.at = at)], false);
   });
   plot.addEventListener("pointerleave", () => cursor.fixed || hide());
   plot.addEventListener("click", (event) => {
-    if (event.target.closest(".tip, .slo-handle")) return;
+    // The edge of the SLO was dragged; a click on it is one on the points below.
+    if (event.target.closest(".tip, .slo-handle[data-dragged]")) return;
     const at = nearest(event);
     if (at < 0) return hide();
     show(stairs[(cursor.at = at)], true);
@@ -205,7 +215,7 @@ function labelled(names, lines, plot) {
 /** The card of a point: its metrics, its odds, and what can be done with it. */
 function card(point, act) {
   const line = (name, value, more = "") => [element("dt", { textContent: name }), element("dd", { textContent: value, className: more })];
-  const odds = point.odds?.all;
+  const { odds } = point;
   const button = (label, choose) => element("button", { type: "button", className: "plain", textContent: label, onclick: choose });
   return [
     element("h3", {}, element("span", { textContent: `${point.family} · ${digits(point.concurrency).replace(/\.0+$/, "")} concurrent` }), ...(point.chosen ? [element("span", { className: "tag", textContent: "chosen" })] : [])),
@@ -251,6 +261,7 @@ function handle({ slo, xs, px, axis, act, points }) {
   made.addEventListener("pointerup", (event) => {
     const changed = from && Math.abs(event.clientX - from.at) > 2;
     from = null;
+    made.toggleAttribute("data-dragged", changed);
     if (changed) set();
   });
   made.addEventListener("keydown", (event) => {

@@ -1,6 +1,7 @@
 // The command palette: models, hardware, views, numbers, settings and phrases such as `tp 4`, by typing and arrows.
 import { short } from "./figures.mjs";
 import { phrases } from "./phrases.mjs";
+import { letter } from "./shortcuts.mjs";
 
 /** Rows of each group, and of all. */
 const [EACH, MOST] = [6, 24];
@@ -16,7 +17,7 @@ function listed(id, group, key, actions) {
 
 /** Everything that can be found: its group, its text, a hint, and what choosing it does. */
 function all(actions) {
-  const views = [...document.querySelectorAll("nav [data-tab]")].map((link) => ({ group: "Go to", text: link.dataset.title ?? link.textContent, hint: link.dataset.key && `g ${link.dataset.key}`, choose: () => link.click() }));
+  const views = [...document.querySelectorAll("nav [data-tab]")].map((link) => ({ group: "Go to", text: link.dataset.title ?? link.textContent, hint: `g ${letter(link.dataset.tab)}`, choose: () => link.click() }));
   const numbers = [...document.querySelectorAll("[data-page]:not([hidden]) [data-number]")].map((button) => ({
     group: "Numbers of this answer", text: `${button.dataset.number} ${button.textContent}`, hint: "formula", choose: () => button.click(),
   }));

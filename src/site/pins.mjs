@@ -22,7 +22,15 @@ const said = (value) => (Array.isArray(value) ? value.join(", ") : typeof value 
 /** Names of scenarios by what differs, and what they have in common. */
 export function named(scenarios) {
   const keys = [...new Set(scenarios.flatMap(Object.keys))];
-  const text = (one, key) => (one[key] === undefined ? undefined : said(one[key]).replace(/^.*--/, ""));
+  // Of plans, only the parts that are not in all of them: `4 x tp2 @64`, without the formats.
+  const plans = scenarios.map((one) => one.deployment?.plan?.split(", ") ?? []);
+  const shared = (part) => scenarios.length > 1 && plans.every((parts) => parts.includes(part));
+  const text = (one, key) => {
+    if (one[key] === undefined) return undefined;
+    const whole = said(one[key]);
+    const short = key === "deployment" ? whole.split(", ").filter((part) => !shared(part)).join(", ") : whole.replace(/^.*--/, "");
+    return short || whole;
+  };
   const differ = keys.filter((key) => new Set(scenarios.map((one) => text(one, key))).size > 1);
   const plain = ["model", "hardware", "deployment", "runtime", "weight_format"];
   const spelled = (one, key) => (text(one, key) === undefined ? (key === "deployment" ? "best plan" : `default ${key.replaceAll("_", " ")}`) : plain.includes(key) ? text(one, key) : `${key.replaceAll("_", " ")} ${text(one, key)}`);

@@ -1,32 +1,11 @@
 // What the page says about an answer that is not the one to the question: computing, refused, stopped, or no server.
-import { element, percent, short } from "./figures.mjs";
+import { element, percent } from "./figures.mjs";
 
 const $ = (id) => document.getElementById(id);
 /** Before that, an answer is there: no line is shown. */
 const SLOW_MS = 250;
 /** First wait before a server is tried again, and the longest, in seconds. */
 const [FIRST, LONGEST] = [2, 32];
-/** Lists of the page in which a field's value is. */
-const LISTS = { model: "models", hardware: "systems", runtime: "runtimes", objective: "objectives", workload: "workloads", weight_format: "formats" };
-
-/** Letters that two words do not share in order. */
-function distance(a, b) {
-  let row = Array.from({ length: b.length + 1 }, (_, at) => at);
-  for (let i = 1; i <= a.length; i += 1) {
-    const next = [i];
-    for (let j = 1; j <= b.length; j += 1) next[j] = Math.min(next[j - 1] + 1, row[j] + 1, row[j - 1] + Number(a[i - 1] !== b[j - 1]));
-    row = next;
-  }
-  return row[b.length];
-}
-
-/** The values of a list that are nearest to a wrong one. */
-export function near(field, wrong) {
-  const text = short(String(wrong)).toLowerCase().replaceAll("`", "").slice(0, 60);
-  const all = [...document.querySelectorAll(`#${LISTS[field] ?? "none"} option`)].map(({ value }) => [distance(text, short(value).toLowerCase()), value]);
-  return all.filter(([far]) => far <= Math.max(3, text.length / 2)).sort(([a], [b]) => a - b).slice(0, 2).map(([, value]) => value);
-}
-
 /**
  * The lines under the header. `again` asks the question once more, `back` returns to the answered one, `change` sets fields,
  * and `answered` says which question the shown answer has.
@@ -82,8 +61,10 @@ export function states({ again, back, change, answered }) {
     refused(fault) {
       if (fault.key === undefined) return note(element("b", { textContent: "Refused." }), fault.message);
       const field = fault.key.replaceAll("-", "_").split(/[.[]/).filter((part) => part !== "scenario")[0];
-      const likely = near(field, fault.found).flatMap((value, at) => [at ? " or " : " Did you mean ", button(short(value), () => change({ [field]: value }))]);
-      return note(element("b", { textContent: `${fault.key}: found ${fault.found}.` }), `Expected ${fault.expected}. ${fault.fix}.`.replace("..", "."), ...likely, ...(likely.length ? ["?"] : []));
+      const [fix, names] = fault.fix.split(/did you mean/i);
+      const likely = [...(names ?? "").matchAll(/`([^`]+)`/g)].flatMap(([, value], at) => [at ? " or " : " Did you mean ", button(value, () => change({ [field]: value }))]);
+      const advice = [`Expected ${fault.expected}`, fix.trim().replace(/[;,.]$/, "")].filter(Boolean).map((text) => `${text}.`);
+      return note(element("b", { textContent: `${fault.key}: found ${fault.found}.` }), element("span", {}, advice.join(" "), ...likely, ...(likely.length ? ["?"] : [])));
     },
     /** The server does not answer: it is tried again, later each time. */
     gone() {
