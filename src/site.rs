@@ -82,8 +82,9 @@ pub const NAMES: [&str; 2 + SCRIPTS.len()] = {
 const SHEET: &str = "page.css";
 pub const MODULE: &str = "mantile.wasm";
 const OFFLINE: &str = "offline.mjs";
-const SCRIPTS: [(&str, &str); 22] = [
+const SCRIPTS: [(&str, &str); 23] = [
     ("app.mjs", include_str!("site/app.mjs")),
+    ("canvas.mjs", include_str!("site/canvas.mjs")),
     ("card.mjs", include_str!("site/card.mjs")),
     ("chips.mjs", include_str!("site/chips.mjs")),
     ("compare.mjs", include_str!("site/compare.mjs")),

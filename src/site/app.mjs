@@ -1,4 +1,5 @@
 // The page: the question is the address; every answer is a part of a page that the engine renders.
+import { OWN, canvas } from "./canvas.mjs";
 import { card } from "./card.mjs";
 import { chips } from "./chips.mjs";
 import { table } from "./compare.mjs";
@@ -233,7 +234,10 @@ async function opened() {
 const flat = ({ deployment, ...rest }) => ({ ...rest, ...(deployment?.plan ? { plan: deployment.plan } : deployment && { deployment }) });
 
 /** Whether the hardware of the question is heterogeneous, which only placements use. */
-const rigged = () => state.view === "where" && [...$("rigs").options].some((one) => one.value === question.elements.hardware.value);
+const rigged = () => {
+  const { value } = question.elements.hardware;
+  return state.view === "where" && (Boolean(state.files[`hardware/rigs/${value}`]) || [...$("rigs").options].some((one) => one.value === value));
+};
 
 /** Views that answer when they are opened, unless they show the answer to this question. */
 async function opening(view) {
@@ -241,7 +245,7 @@ async function opening(view) {
   if (view === page("compare")) await compared();
   const form = view.querySelector("form[data-auto]");
   const rig = form?.elements["scenario.hardware"];
-  if (rig && !rig.value && rigged()) rig.value = question.elements.hardware.value;
+  if (rig && rigged()) rig.value = question.elements.hardware.value;
   if (form && view.querySelector(".output").dataset.answered !== key(form) && (!rig || rig.value)) await submitted(form);
 }
 
@@ -254,9 +258,31 @@ async function submitted(form) {
   if (html !== undefined) {
     target.innerHTML = html;
     Object.assign(target.dataset, { answered: key(form), entryKind: body.kind ?? "" });
+    if (name === "place") await scene(form, body);
     const legal = target.querySelector("[data-legal]")?.dataset.legal;
     if (legal) forms.offer(form, JSON.parse(legal));
   }
+}
+
+/** Lists of the catalogue that the scene offers, once. */
+const listed = {};
+const list = async (kind) => (listed[kind] ??= JSON.parse(await answer("catalog", { kind }, "json")));
+
+/** The devices of a placement as a scene, whose changes are solved again. */
+async function scene(form, body) {
+  const id = body.scenario?.hardware;
+  const place = $("scene");
+  if (!id) return place.replaceChildren();
+  const rig = state.files[`hardware/rigs/${id}`] ?? JSON.parse(await answer("catalog", { kind: "rigs", name: id }, "json"));
+  const [placed, links, devices] = await Promise.all([answer("place", body, "json"), list("links"), list("devices")]);
+  const shown = devices.filter(({ id: one }) => /^(nvidia|apple|amd-(mi|rad|rx|ryzen)|intel-arc)/.test(one));
+  return canvas(place, rig, JSON.parse(placed), { links, devices: shown }, {
+    changed: (files) => {
+      Object.assign(state.files, files);
+      form.elements["scenario.hardware"].value = OWN;
+      return go("where", { hardware: OWN, plan: "" });
+    },
+  });
 }
 
 /** The scenario of the shown answer, with its plan. */
@@ -375,7 +401,7 @@ function clicked(event) {
     hit("[data-toggle]", ({ dataset }) => ($(dataset.toggle).hidden = !$(dataset.toggle).hidden)) ||
     hit("[data-entry]", ({ dataset }) => entry(dataset.entry)) ||
     hit("[data-go]", ({ dataset }) => go(dataset.go, dataset.clear ? { [dataset.clear]: "" } : {})) ||
-    hit("[data-example]", (button) => ((button.form.elements.vary.value = button.dataset.example), button.form.requestSubmit())) ||
+    hit("[data-example]", (button) => ((button.form.elements[button.dataset.field].value = button.dataset.example), button.form.requestSubmit())) ||
     hit("[data-open]", ({ dataset }) => line.open(dataset.open)) ||
     hit("[data-action]", (button) => actions[button.dataset.action](button)) ||
     hit("table[data-sort] thead th", sort) ||

@@ -12,7 +12,7 @@ use crate::report::result::{MemoryReport, ReportedDeployment};
 /// Parts of a whole below this share are not drawn.
 const LEAST: f64 = 0.002;
 /// Share of a bar that a letter takes, at the width that the page gives a bar.
-const LETTER: f64 = 0.0165;
+const LETTER: f64 = 0.0155;
 /// From this share of a reply on, the wait for other prompts is what a reader should know first.
 const WAIT: f64 = 0.15;
 
@@ -45,7 +45,7 @@ pub fn times(of: &ReportedDeployment, inputs: &ReportInputs, detail: &Deployment
     let reply = vec![
         ("b-prefill", "first token".to_owned(), time(metrics.ttft_ms), metrics.ttft_ms),
         ("b-decode", format!("{steps} decode steps"), time(own), own),
-        ("b-wait", waits(of).to_owned(), time(others), others),
+        ("b-wait", "waiting".to_owned(), time(others), others),
     ];
     let finding = match others / whole {
         share if share >= WAIT => format!("{} of a reply is {}", percent(share), waits(of)),
