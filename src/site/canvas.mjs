@@ -58,7 +58,7 @@ export function canvas(place, rig, answer, lists, act) {
   const kept = JSON.parse(sessionStorage.getItem("mantile-spots") ?? "{}");
   const board = element("div", { className: "board", attributes: { role: "group", "aria-label": "devices and links" } });
   const narrow = place.clientWidth < 640;
-  const height = narrow ? scene.members.length * (NODE.height + 56) + 16 : Math.max(420, 120 + scene.members.length * 60);
+  const height = narrow ? scene.members.length * (NODE.height + 56) + 16 : Math.min(Math.max(360, 160 + scene.members.length * 80), 1400);
   board.style.height = `${height}px`;
   place.replaceChildren(...toolbar(), board, ...ways(answer));
   const width = board.clientWidth;
@@ -94,7 +94,8 @@ export function canvas(place, rig, answer, lists, act) {
     const line = drawn("line", { class: `wire ${load}`, "stroke-width": 1.5 + (log(speed(link, lists)) / most) * 6 });
     wires.append(line);
     const name = lists.links.find(({ id }) => id === link.link)?.name ?? link.link;
-    const label = element("button", { type: "button", className: `wire-label ${load}`, attributes: { "aria-haspopup": "dialog", "aria-label": `link ${a} to ${b}: ${name}, ${rate(speed(link, lists))}, ${share === undefined ? "not used" : `${time(sent)} a token`}` } }, element("b", { textContent: rate(speed(link, lists)) }), element("span", { textContent: share === undefined ? `${name}, not used` : `${name}, ${time(sent)} a token` }));
+    const label = element("button", { type: "button", className: `wire-label ${load}`, attributes: { "aria-haspopup": "dialog", "aria-label": `${rate(speed(link, lists))} ${share === undefined ? "not used" : `${time(sent)} a token`}, link ${a} to ${b}, ${name}` } }, element("b", { textContent: rate(speed(link, lists)) }), " ", element("span", { textContent: share === undefined ? "not used" : `${time(sent)} a token` }));
+    label.title = name;
     label.onclick = () => edit(link, label);
     label.onkeydown = (event) => {
       if (event.key !== "Delete" && event.key !== "Backspace") return;

@@ -266,6 +266,56 @@ async function compare(page, address) {
   await page.waitForFunction(() => document.querySelectorAll("#compared .pin-name").length === 2);
 }
 
+/** Devices are dragged and moved by arrows; a link is edited, a device added and removed; each change is solved again. */
+async function where(page, address) {
+  await visit(page, address, "where?model=Llama-3.1-8B&hardware=spark-mac-studio");
+  await page.waitForSelector(".node");
+  assert.deepEqual(await texts(page, ".node strong"), ["spark", "mac"]);
+  const box = () => page.locator(".node >> nth=0").boundingBox();
+  const line = () => page.$eval(".wire", (one) => ["x1", "y1", "x2", "y2"].map((name) => Number(one.getAttribute(name))));
+  await page.locator(".board").scrollIntoViewIfNeeded();
+  const [before, wire] = [await box(), await line()];
+  await page.mouse.move(before.x + 60, before.y + 50);
+  await page.mouse.down();
+  await page.mouse.move(before.x + 130, before.y + 90, { steps: 5 });
+  await page.mouse.up();
+  const after = await box();
+  assert.ok(Math.abs(after.x - before.x - 70) < 2 && Math.abs(after.y - before.y - 40) < 2, JSON.stringify([before, after]));
+  assert.notDeepEqual(await line(), wire);
+  await page.focus(".node >> nth=0");
+  await page.keyboard.press("ArrowRight");
+  await page.keyboard.press("Shift+ArrowDown");
+  const moved = await box();
+  assert.ok(Math.abs(moved.x - after.x - 8) < 1 && Math.abs(moved.y - after.y - 1) < 1, JSON.stringify([after, moved]));
+  // A link by its bandwidth, and by a preset.
+  await page.focus(".wire-label");
+  await page.keyboard.press("Enter");
+  await page.keyboard.type("2 GB/s");
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => location.hash.includes("files=") && document.querySelector(".wire-label b")?.textContent === "2 GB/s");
+  await settled(page);
+  await page.click(".wire-label");
+  await page.click(".board .options >> text=Ethernet 25 Gb/s");
+  await page.waitForFunction(() => /^3\.1/.test(document.querySelector(".wire-label b")?.textContent));
+  await settled(page);
+  await page.selectOption("[aria-label=\"add a device\"]", "nvidia-rtx-4090");
+  await page.waitForFunction(() => document.querySelectorAll(".node").length === 3 && document.querySelectorAll(".wire").length === 2);
+  await settled(page);
+  await page.click(".scene-tools >> text=mesh");
+  await page.waitForFunction(() => document.querySelectorAll(".wire").length === 3);
+  await settled(page);
+  await accessible(page, "the scene");
+  // The address carries the devices.
+  const link = await page.evaluate(() => location.href);
+  await page.goto("about:blank");
+  await page.goto(link);
+  await page.waitForFunction(() => document.querySelectorAll(".node").length === 3, null, { timeout: 60000 });
+  await settled(page);
+  await page.click("[aria-label^=\"without rtx-4090\"]");
+  await page.waitForFunction(() => document.querySelectorAll(".node").length === 2);
+  await settled(page);
+}
+
 /** On a phone, every text of a picture has 11 px at least, and what can be touched has 24. */
 async function phone(browser, address) {
   const { page, faults, close } = await opened(browser, address, { viewport: { width: 375, height: 812 }, hasTouch: true, isMobile: true });
@@ -288,7 +338,7 @@ async function phone(browser, address) {
   await close();
 }
 
-const TESTS = { palette, chips, screen, front, states, gone, compare };
+const TESTS = { palette, chips, screen, front, states, gone, compare, where };
 
 /** All instruments of the page at an address. */
 export async function instruments(browser, address, names = Object.keys(TESTS)) {
