@@ -128,7 +128,7 @@ async function ask(extra = {}) {
   await nearby();
 }
 
-/** What can be done with a point of the front. */
+/** The acts of a point of the front. */
 const ofPoint = {
   open: ({ plan }) => go("answer", { plan }),
   pin: ({ plan }) => pin({ ...planned(), deployment: { plan } }),
@@ -425,7 +425,7 @@ async function repinned(scenarios) {
   return compared();
 }
 
-/** What is compared where nothing is pinned: the question on its hardware, and on two others. */
+/** The comparison where nothing is pinned: the question on three systems. */
 function example() {
   const { hardware: _, ...rest } = forms.scenario(question);
   return ["8xh100", "8xh200", "8xl40s"].map((hardware) => ({ ...rest, hardware }));
@@ -560,4 +560,9 @@ counted();
 offerFormats();
 // Where a browser keeps no files, the page works as long as it is served.
 if (source.kind === "wasm") navigator.serviceWorker?.register("offline.mjs").catch(() => {});
+if (!location.hash && !localStorage.getItem("mantile-seen")) {
+  localStorage.setItem("mantile-seen", "yes");
+  const begin = (textContent, onclick) => element("button", { type: "button", className: "link", textContent, onclick: () => (toast.close(), onclick()) });
+  toast.show("This is the answer to an example.", begin("Your model", () => line.open("model")), begin("Examples", () => go("ask")));
+}
 void opened().then(() => state.view === "answer" && page("answer").children.length === 1 && nearby());

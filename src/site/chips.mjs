@@ -28,7 +28,7 @@ const ALWAYS = {
   objective: (set, known) => set.objective ?? known.objective ?? "throughput",
   risk: (set) => `odds ${set.risk ?? "p75"}`,
 };
-/** What the others say, where it is not the list of their values. */
+/** Words of the others, where they are not the list of their values. */
 const OTHERS = {
   e2e: (set) => limited("E2E", set.e2e),
   load: (set) => [set.rate && `${set.rate} requests/s`, set.concurrency && `${set.concurrency} at once`, set.percentile].filter(Boolean).join(", "),
@@ -97,7 +97,7 @@ export function chips(form, ask) {
     all.forEach((one) => one.classList.remove("over"));
     if (getComputedStyle(line).flexWrap === "wrap") return;
     const over = [];
-    // What is folded last: model and hardware. Defaults go first.
+    // Model and hardware are never folded, and defaults go first.
     const order = [...all.slice(2)].sort((a, b) => Number(b.classList.contains("default")) - Number(a.classList.contains("default")) || all.indexOf(b) - all.indexOf(a));
     for (const one of order) {
       if (line.scrollWidth <= line.clientWidth) break;
@@ -139,7 +139,7 @@ export function chips(form, ask) {
     box.querySelectorAll("[data-options], [data-presets]").forEach((input) => suggest(input, ""));
   }
 
-  /** Closes the open popover. A changed value is asked unless it is put back. */
+  /** Closes the open popover. A changed value is a new question unless it is put back. */
   function close({ restore = false, focus = false, submit = true } = {}) {
     if (!opened) return false;
     const { id, box, button } = opened;

@@ -41,7 +41,7 @@ function staircase(points, x, y) {
   return kept.reverse();
 }
 
-/** What the front says: the families along it. */
+/** The families along the front, in words. */
 function finding(stairs, x) {
   const runs = [];
   for (const point of stairs) {

@@ -32,7 +32,7 @@ function plan(text, hardware) {
   return replicas >= 1 ? { label: found.map(([name, degree]) => `${name.toUpperCase()}${degree}`).join(" "), notation: `${replicas} x ${found.map(([name, degree]) => name + degree).join(" ")}` } : undefined;
 }
 
-/** What a phrase sets, the entries for that, and its other words. */
+/** The fields that a phrase sets, the entries for that, and its other words. */
 export function phrases(text, actions) {
   const fields = actions.fields();
   const words = text.toLowerCase().replaceAll("×", "x").replace(/(\d)\s*x\s*(?=[a-z\d])/g, "$1x");

@@ -4,7 +4,7 @@ const VIEWS = { h: "ask", a: "answer", w: "why", n: "numbers", e: "where", s: "a
 /** Within this time the letter of a view follows `g`. */
 const FOLLOWS_MS = 1500;
 
-/** What a key does, of `commands` or as the second of two. */
+/** The act of a key: of `commands`, or as the second of two. */
 export function shortcuts(commands, go) {
   let since = -Infinity;
   return {

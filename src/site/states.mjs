@@ -1,4 +1,4 @@
-// What the page says about an answer that is not the one to the question: computing, refused, stopped, or no server.
+// The lines about an answer that is not the one to the question: computing, refused, stopped, or no server.
 import { element, percent } from "./figures.mjs";
 
 const $ = (id) => document.getElementById(id);
@@ -7,7 +7,7 @@ const SLOW_MS = 250;
 /** First wait before a server is tried again, and the longest, in seconds. */
 const [FIRST, LONGEST] = [2, 32];
 /**
- * The lines under the header. `again` asks the question once more, `back` returns to the answered one, `change` sets fields,
+ * The lines under the header. `again` repeats the question, `back` returns to the answered one, `change` sets fields,
  * and `answered` says which question the shown answer has.
  */
 export function states({ again, back, change, answered }) {

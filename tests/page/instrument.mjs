@@ -77,7 +77,7 @@ async function chips(page, address) {
   await page.waitForFunction(() => /model=(Qwen--)?Qwen3-0\.6B/.test(location.hash));
   await settled(page);
   assert.equal(await focused(page), "model");
-  // Escape puts the value back and asks nothing.
+  // Escape puts the value back and changes nothing.
   const before = await page.evaluate(() => location.hash);
   await page.keyboard.press("Enter");
   await page.keyboard.type("nothing");

@@ -1,4 +1,4 @@
-// What every test of the page needs: the browser, a page that notes its faults, and a wait for an answer.
+// For every test of the page: the browser, a page that notes its faults, and a wait for an answer.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";

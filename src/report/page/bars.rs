@@ -22,19 +22,24 @@ type BarPart = (&'static str, String, String, f64);
 /// A bar with its parts in percent; a part has its words where they fit.
 fn bar(title: String, note: String, whole: f64, parts: Vec<BarPart>) -> TemplateValue {
     let mut left = 0.0;
-    let drawn = parts.into_iter().filter(|(.., size)| *size > LEAST * whole).map(|(class, name, figure, size)| {
-        let (at, width) = (left, (size / whole).min(1.0 - left));
-        left += width;
-        let both = format!("{name} {figure}");
-        let fits = |text: &str| text.chars().count() as f64 * LETTER < width;
-        let shown = [&both, &name].into_iter().find(|text| fits(text)).cloned().unwrap_or_default();
-        context! { class, title => both, shown, left => at * 100.0, width => width * 100.0 }
-    });
+    let drawn =
+        parts.into_iter().filter(|(.., size)| *size > LEAST * whole).map(|(class, name, figure, size)| {
+            let (at, width) = (left, (size / whole).min(1.0 - left));
+            left += width;
+            let both = format!("{name} {figure}");
+            let fits = |text: &str| text.chars().count() as f64 * LETTER < width;
+            let shown = [&both, &name].into_iter().find(|text| fits(text)).cloned().unwrap_or_default();
+            context! { class, title => both, shown, left => at * 100.0, width => width * 100.0 }
+        });
     context! { parts => drawn.collect::<Vec<_>>(), title, note }
 }
 
 /// The time of a reply, of a prefill and of a decode step; none where the deployment does not run.
-pub fn times(of: &ReportedDeployment, inputs: &ReportInputs, detail: &DeploymentDetail) -> Option<TemplateValue> {
+pub fn times(
+    of: &ReportedDeployment,
+    inputs: &ReportInputs,
+    detail: &DeploymentDetail,
+) -> Option<TemplateValue> {
     let metrics = of.metrics.as_ref()?;
     let phase = |wanted: Phase| detail.phases.iter().find(|one| one.phase == wanted);
     let (prefill, decode) = (phase(Phase::Prefill)?, phase(Phase::Decode)?);
@@ -52,7 +57,12 @@ pub fn times(of: &ReportedDeployment, inputs: &ReportInputs, detail: &Deployment
         _ => format!("{} of a reply are its own decode steps", percent(own / whole)),
     };
     let bars = vec![
-        bar(format!("One reply {}", time(whole)), format!("first token at {}", time(metrics.ttft_ms)), whole, reply),
+        bar(
+            format!("One reply {}", time(whole)),
+            format!("first token at {}", time(metrics.ttft_ms)),
+            whole,
+            reply,
+        ),
         step(format!("Prefill {}", time(prefill.time_ms)), prefill),
         step(format!("Decode step {}", time(decode.time_ms)), decode),
     ];
@@ -105,7 +115,9 @@ pub fn memory(of: &MemoryReport) -> TemplateValue {
     let free = of.usable_bytes - here;
     let whole = of.usable_bytes.max(here);
     let finding = match free >= 0.0 {
-        true => format!("{} of {} usable on each device, {} free", gib(here), gib(of.usable_bytes), gib(free)),
+        true => {
+            format!("{} of {} usable on each device, {} free", gib(here), gib(of.usable_bytes), gib(free))
+        }
         false => format!("{} short of {} on each device", gib(-free), gib(of.usable_bytes)),
     };
     let sizes = [
