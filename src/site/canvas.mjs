@@ -6,7 +6,7 @@ export const OWN = "my-rig";
 const FILE = `hardware/rigs/${OWN}`;
 /** Devices that the scene draws, at most. */
 const MOST = 64;
-const NODE = { width: 216, height: 104 };
+const NODE = { width: 236, height: 104 };
 /** Bytes of a unit of a rate. */
 const UNITS = { KB: 1e3, MB: 1e6, GB: 1e9, TB: 1e12, Kb: 125, Mb: 125e3, Gb: 125e6 };
 const bytes = (text) => {

@@ -35,7 +35,7 @@ function cell(key, value, base, most, more, isBase) {
   if (!Number.isFinite(value)) return element("td", { textContent: "–" });
   const bar = element("span", { className: "bar-of" }, element("span", {}));
   bar.firstChild.style.width = `${(value / most) * 100}%`;
-  const line = element("span", { className: "value" }, element("b", { textContent: spelled(key, value) }));
+  const line = element("span", { className: "amount" }, element("b", { textContent: spelled(key, value) }));
   if (!isBase && Number.isFinite(base) && base > 0) line.append(change(value, base, more));
   return element("td", {}, line, bar);
 }
