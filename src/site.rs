@@ -82,20 +82,28 @@ pub const NAMES: [&str; 2 + SCRIPTS.len()] = {
 const SHEET: &str = "page.css";
 pub const MODULE: &str = "mantile.wasm";
 const OFFLINE: &str = "offline.mjs";
-const SCRIPTS: [(&str, &str); 15] = [
+const SCRIPTS: [(&str, &str); 23] = [
     ("app.mjs", include_str!("site/app.mjs")),
-    ("brush.mjs", include_str!("site/brush.mjs")),
+    ("canvas.mjs", include_str!("site/canvas.mjs")),
     ("card.mjs", include_str!("site/card.mjs")),
+    ("chips.mjs", include_str!("site/chips.mjs")),
+    ("compare.mjs", include_str!("site/compare.mjs")),
     ("engine.mjs", include_str!("site/engine.mjs")),
+    ("figures.mjs", include_str!("site/figures.mjs")),
     ("forms.mjs", include_str!("site/forms.mjs")),
+    ("front.mjs", include_str!("site/front.mjs")),
     ("library.mjs", include_str!("site/library.mjs")),
     ("link.mjs", include_str!("site/link.mjs")),
     ("mantile.mjs", include_str!("site/mantile.mjs")),
     (OFFLINE, include_str!("site/offline.mjs")),
     ("palette.mjs", include_str!("site/palette.mjs")),
     ("pasted.mjs", include_str!("site/pasted.mjs")),
+    ("phrases.mjs", include_str!("site/phrases.mjs")),
     ("pins.mjs", include_str!("site/pins.mjs")),
+    ("shortcuts.mjs", include_str!("site/shortcuts.mjs")),
+    ("states.mjs", include_str!("site/states.mjs")),
     ("tables.mjs", include_str!("site/tables.mjs")),
+    ("toast.mjs", include_str!("site/toast.mjs")),
     ("tools.mjs", include_str!("site/tools.mjs")),
     ("worker.mjs", include_str!("site/worker.mjs")),
 ];
@@ -105,13 +113,13 @@ const VIEWS: [(&str, &str); 11] = [
     ("answer", "Answer"),
     ("why", "Why"),
     ("numbers", "Numbers"),
-    ("layers", "Layers"),
     ("where", "Where"),
     ("assumptions", "Assumptions"),
+    ("buy", "Buy"),
     ("compare", "Compare"),
+    ("layers", "Layers"),
     ("library", "Library"),
     ("accuracy", "Accuracy"),
-    ("buy", "Buy"),
 ];
 
 /// Points of the front in the answer to the default question.

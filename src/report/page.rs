@@ -2,6 +2,7 @@
 //!
 //! A part of a page is a sequence of `<section data-view>`; a report file has all of them below each other.
 
+pub mod bars;
 pub mod context;
 
 use std::sync::LazyLock;
@@ -17,6 +18,7 @@ use super::pretty::pretty;
 use super::robustness::SloOdds;
 use super::svg::palette::page_style;
 use super::svg::{SvgPanel, escaped};
+use super::table::grouped;
 use crate::spec::error::Error;
 use crate::spec::visible::visible;
 
@@ -122,6 +124,7 @@ fn add_filters(environment: &mut Environment) {
     environment.add_filter("odds", |value: TemplateValue| {
         SloOdds::deserialize(&value).map_or_else(|_| String::new(), |odds| odds.words())
     });
+    environment.add_filter("grouped", grouped);
     environment.add_filter("words", |text: &str| text.replace('_', " "));
 }
 

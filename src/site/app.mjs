@@ -1,14 +1,21 @@
 // The page: the question is the address; every answer is a part of a page that the engine renders.
-import * as brush from "./brush.mjs";
+import { OWN, canvas } from "./canvas.mjs";
 import { card } from "./card.mjs";
+import { chips } from "./chips.mjs";
+import { table } from "./compare.mjs";
 import { engine } from "./engine.mjs";
 import * as forms from "./forms.mjs";
+import { instrument } from "./front.mjs";
 import * as library from "./library.mjs";
 import * as link from "./link.mjs";
 import * as palette from "./palette.mjs";
 import * as pins from "./pins.mjs";
 import { understood } from "./pasted.mjs";
+import { shortcuts } from "./shortcuts.mjs";
+import { states } from "./states.mjs";
 import { filter, sort } from "./tables.mjs";
+import { element } from "./figures.mjs";
+import * as toast from "./toast.mjs";
 import { copied, pace, save } from "./tools.mjs";
 
 const $ = (id) => document.getElementById(id);
@@ -20,9 +27,18 @@ const POINTS = 120;
 const ANSWERED = ["answer", "why", "numbers", "where", "assumptions"];
 
 const state = { view: "answer", files: {}, shown: null, last: null, trail: [], searches: 0, targets: [] };
-const source = engine((done, all) => {
-  $("progress").hidden = false;
-  $("progress").value = all ? done / all : 0;
+const said = states({
+  again: () => void opened(),
+  back: () => void go(state.answered?.view ?? "answer", Object.fromEntries([...Object.keys(forms.fields(question)).map((key) => [key, ""]), ...Object.entries(state.answered?.fields ?? {})])),
+  change: (changes) => void go(ANSWERED.includes(state.view) ? state.view : "answer", changes),
+  answered: () => ANSWERED.includes(state.view) && state.answered?.words,
+});
+const source = engine((done, all) => said.progress(done, all));
+
+/** The question as chips; a change of one is a new question. */
+const line = chips(question, () => {
+  state.command = null;
+  void go(ANSWERED.includes(state.view) ? state.view : "answer");
 });
 
 const page = (view) => document.querySelector(`[data-page="${view}"]`);
@@ -42,14 +58,14 @@ async function search(targets, work, form = question) {
   const begun = performance.now();
   state.targets = targets;
   targets.forEach((target) => target.classList.add("stale"));
-  $("stop").hidden = false;
-  $("fault").hidden = true;
+  said.working();
   question.querySelectorAll("[aria-invalid]").forEach((input) => input.removeAttribute("aria-invalid"));
   say("Computing …");
   try {
     const done = await work();
     if (number !== state.searches) return undefined;
     say(`Computed in ${Math.round(performance.now() - begun)} ms.`);
+    said.done();
     return done;
   } catch (fault) {
     if (number === state.searches) failed(fault, form);
@@ -58,7 +74,6 @@ async function search(targets, work, form = question) {
     if (number === state.searches) {
       targets.forEach((target) => target.classList.remove("stale"));
       $("stop").hidden = true;
-      $("progress").hidden = true;
     } else {
       targets.filter((target) => !state.targets.includes(target)).forEach((target) => target.classList.remove("stale"));
     }
@@ -66,11 +81,11 @@ async function search(targets, work, form = question) {
 }
 
 function failed(fault, form) {
-  if (fault.name === "AbortError") return say("Stopped.");
-  const words = fault.key === undefined ? `${fault.message}` : `${fault.key}: found ${fault.found}; expected ${fault.expected}. ${fault.fix}`;
+  if (fault.name === "AbortError") return said.stopped(), say("Stopped.");
+  if (fault.name === "Unreachable") return said.gone(), say("The server is not reachable.");
   if (fault.key !== undefined && !forms.mark(form, fault.key)) forms.mark(question, fault.key);
-  $("fault").textContent = words;
-  $("fault").hidden = false;
+  line.draw();
+  said.refused(fault);
   return say("Refused.");
 }
 
@@ -93,17 +108,54 @@ function show(html) {
   }
 }
 
+/** The question of the fields, so that a later fault can name it and lead back. */
+function answeredNow() {
+  const fields = forms.fields(question);
+  return { view: state.view, fields, words: `${(fields.model ?? "Llama-3.3-70B").replace(/^.*--/, "")} on ${fields.hardware ?? line.hardware()}${fields.plan ? `, ${fields.plan}` : ""}` };
+}
+
 async function ask(extra = {}) {
   const key = JSON.stringify([requested(), state.files]);
-  if (key === state.shown && (!extra.why || state.why)) return;
+  if (key === state.shown && (!extra.why || state.why)) return said.clear();
   const [name, body] = requested(extra);
   const html = await search(ANSWERED.map(part), () => answer(name, body));
   if (html === undefined) return;
-  Object.assign(state, { shown: key, why: Boolean(extra.why), last: [name, body] });
+  Object.assign(state, { shown: key, why: Boolean(extra.why), last: [name, body], answered: answeredNow() });
   show(html);
+  enliven();
   offerFormats();
   await verified();
   await nearby();
+}
+
+/** The acts of a point of the front. */
+const ofPoint = {
+  open: ({ plan }) => go("answer", { plan }),
+  pin: ({ plan }) => pin({ ...planned(), deployment: { plan } }),
+  slo: ({ tpot_ms: ms }) => ofPoint.limit("tpot", ms * 1.0005),
+  limit: (name, ms) => go("answer", { [name]: ms >= 1e4 ? `${(ms / 1e3).toFixed(2)}s` : `${ms.toPrecision(4)}ms`, plan: "" }),
+  launch: ({ plan }) => {
+    state.launching = true;
+    return go("answer", { plan });
+  },
+};
+
+/** Opens the files and reasons of the launch. */
+function launched() {
+  state.launching = false;
+  const box = part("answer").querySelector("#launch");
+  if (!box) return;
+  box.open = true;
+  box.scrollIntoView({ block: "start" });
+  box.querySelector("summary").focus({ preventScroll: true });
+}
+
+/** Makes the parts of a shown answer instruments. */
+function enliven() {
+  const section = part("answer").querySelector("section");
+  line.draw(JSON.parse(section?.dataset.question ?? "null"));
+  if (section) instrument(section, ofPoint);
+  if (state.launching) launched();
 }
 
 /** Adds the nearest published measurements to the answer. */
@@ -112,7 +164,11 @@ async function nearby() {
   const section = part("answer").querySelector("section[data-notation]");
   if (!section) return;
   const html = await answer("nearest", { scenario: planned() }).catch(() => "");
-  if (shown === state.shown && section.isConnected) section.insertAdjacentHTML("afterend", html);
+  if (shown !== state.shown || !section.isConnected) return;
+  section.insertAdjacentHTML("beforeend", html);
+  // In short where it keeps its place, in full below.
+  const [short, slot] = [section.querySelector(".nearest"), section.querySelector("[data-slot=nearest]")];
+  if (short && slot) slot.replaceWith(short);
 }
 
 /** Checks a saved answer that was dropped: it is computed again and compared. */
@@ -132,13 +188,12 @@ function offerFormats() {
 function tab(view) {
   state.view = view = page(view) ? view : "answer";
   document.querySelectorAll("[data-page]").forEach((one) => (one.hidden = one.dataset.page !== view));
-  document.querySelectorAll("[data-tab]").forEach((one) => (one.dataset.tab === view ? one.setAttribute("aria-current", "page") : one.removeAttribute("aria-current")));
-  document.querySelector("nav [aria-current]").scrollIntoView({ block: "nearest", inline: "nearest" });
-  if (view === "compare") pins.list($("pins"));
+  document.querySelectorAll("nav [data-tab]").forEach((one) => (one.dataset.tab === view ? one.setAttribute("aria-current", "page") : one.removeAttribute("aria-current")));
+  document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
 }
 
 async function address(view = state.view) {
-  return link.write(view, forms.fields(question), state.files);
+  return link.write(view, forms.fields(question), state.files, view === "compare" ? pins.pinned() : []);
 }
 
 /** Changes the question by its address, so that Back undoes it. */
@@ -151,12 +206,16 @@ async function go(view, changes = {}) {
 
 async function opened() {
   try {
-    const { view, fields, files, permalink } = await link.read(location.hash);
+    const { view, fields, files, permalink, pins: given } = await link.read(location.hash);
     const linked = permalink ? JSON.parse(await source.answer("permalink", { link: permalink }, "json")).question.scenario : fields;
     const [unknown] = forms.unknown(question, flat(linked));
     if (unknown) throw new Error(`this link has the key "${unknown}", which the page does not know; it was not answered without it`);
     Object.assign(state, { files, command: null });
     forms.fill(question, flat(linked));
+    if (given) pins.keep(given);
+    line.close({ restore: true });
+    line.draw();
+    said.clear();
     tab(view);
     if (ANSWERED.includes(state.view)) {
       if (rigged()) part("where").replaceChildren();
@@ -175,14 +234,18 @@ async function opened() {
 const flat = ({ deployment, ...rest }) => ({ ...rest, ...(deployment?.plan ? { plan: deployment.plan } : deployment && { deployment }) });
 
 /** Whether the hardware of the question is heterogeneous, which only placements use. */
-const rigged = () => state.view === "where" && [...$("rigs").options].some((one) => one.value === question.elements.hardware.value);
+const rigged = () => {
+  const { value } = question.elements.hardware;
+  return state.view === "where" && (Boolean(state.files[`hardware/rigs/${value}`]) || [...$("rigs").options].some((one) => one.value === value));
+};
 
 /** Views that answer when they are opened, unless they show the answer to this question. */
 async function opening(view) {
   if (view === page("library")) own();
+  if (view === page("compare")) await compared();
   const form = view.querySelector("form[data-auto]");
   const rig = form?.elements["scenario.hardware"];
-  if (rig && !rig.value && rigged()) rig.value = question.elements.hardware.value;
+  if (rig && rigged()) rig.value = question.elements.hardware.value;
   if (form && view.querySelector(".output").dataset.answered !== key(form) && (!rig || rig.value)) await submitted(form);
 }
 
@@ -195,9 +258,31 @@ async function submitted(form) {
   if (html !== undefined) {
     target.innerHTML = html;
     Object.assign(target.dataset, { answered: key(form), entryKind: body.kind ?? "" });
+    if (name === "place") await scene(form, body);
     const legal = target.querySelector("[data-legal]")?.dataset.legal;
     if (legal) forms.offer(form, JSON.parse(legal));
   }
+}
+
+/** Lists of the catalogue that the scene offers, once. */
+const listed = {};
+const list = async (kind) => (listed[kind] ??= JSON.parse(await answer("catalog", { kind }, "json")));
+
+/** The devices of a placement as a scene, whose changes are solved again. */
+async function scene(form, body) {
+  const id = body.scenario?.hardware;
+  const place = $("scene");
+  if (!id) return place.replaceChildren();
+  const rig = state.files[`hardware/rigs/${id}`] ?? JSON.parse(await answer("catalog", { kind: "rigs", name: id }, "json"));
+  const [placed, links, devices] = await Promise.all([answer("place", body, "json"), list("links"), list("devices")]);
+  const shown = devices.filter(({ id: one }) => /^(nvidia|apple|amd-(mi|rad|rx|ryzen)|intel-arc)/.test(one));
+  return canvas(place, rig, JSON.parse(placed), { links, devices: shown }, {
+    changed: (files) => {
+      Object.assign(state.files, files);
+      form.elements["scenario.hardware"].value = OWN;
+      return go("where", { hardware: OWN, plan: "" });
+    },
+  });
 }
 
 /** The scenario of the shown answer, with its plan. */
@@ -228,6 +313,14 @@ function back() {
 function close() {
   state.trail = [];
   $("panel").hidden = true;
+}
+
+/** Pins a plan; a line says so, with what can follow. */
+function pin(scenario) {
+  const undo = pins.pin(scenario);
+  counted();
+  const button = (label, act) => element("button", { type: "button", className: "link", textContent: label, onclick: () => (toast.close(), act()) });
+  toast.show(`Pinned ${scenario.deployment.plan}`, button("Compare", () => go("compare")), button("Undo", () => (undo(), counted())));
 }
 
 async function exported(format) {
@@ -266,8 +359,11 @@ async function used(text) {
 const actions = {
   ask: (changes) => go("answer", changes),
   back, close, pace,
+  where: (changes) => go("where", changes),
+  fields: () => forms.fields(question),
+  hardware: () => line.hardware(),
   palette: () => palette.open(actions),
-  link: async (button) => copied(new URL(await address("answer"), location.href).href, button),
+  link: async (button) => copied(new URL(await address(state.view), location.href).href, button),
   theme: () => {
     const root = document.documentElement;
     const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme:dark)").matches;
@@ -279,16 +375,10 @@ const actions = {
   edit: (button) => library.edit(button, (text) => used(text)),
   reset: () => go("assumptions", { set: "" }),
   best: () => go("answer", { plan: "" }),
-  pin: (button) => {
-    pins.pin(planned());
-    button.textContent = "Pinned";
-  },
-  unpin: () => (pins.forget(), pins.list($("pins"))),
-  compare: async () => {
-    const target = page("compare").querySelector(".output");
-    const html = await search([target], () => answer("compare", { entries: pins.pinned() }));
-    if (html !== undefined) target.innerHTML = html;
-  },
+  launch: launched,
+  pin: () => pin(planned()),
+  unpin: () => repinned([]),
+  clone: () => cloned(),
   paste: () => used($("paste").value),
 };
 
@@ -311,11 +401,62 @@ function clicked(event) {
     hit("[data-toggle]", ({ dataset }) => ($(dataset.toggle).hidden = !$(dataset.toggle).hidden)) ||
     hit("[data-entry]", ({ dataset }) => entry(dataset.entry)) ||
     hit("[data-go]", ({ dataset }) => go(dataset.go, dataset.clear ? { [dataset.clear]: "" } : {})) ||
-    hit("[data-open]", ({ dataset }) => (($(dataset.open).open = true), question.elements.plan.focus())) ||
+    hit("[data-example]", (button) => ((button.form.elements[button.dataset.field].value = button.dataset.example), button.form.requestSubmit())) ||
+    hit("[data-open]", ({ dataset }) => line.open(dataset.open)) ||
     hit("[data-action]", (button) => actions[button.dataset.action](button)) ||
     hit("table[data-sort] thead th", sort) ||
     hit("[data-tab]", ({ dataset }) => (event.preventDefault(), go(dataset.tab)))
   );
+}
+
+/** The plan of the question, or the question itself where it has no answer yet, next to the pins. */
+function cloned() {
+  const { model, hardware, ...rest } = forms.scenario(question);
+  pins.pin({ model, hardware: hardware ?? line.hardware(), ...rest, ...(forms.plan(question) ? { deployment: { plan: forms.plan(question) } } : {}) });
+  line.open("hardware");
+  return compared();
+}
+
+/** Other pins, in the address too. */
+async function repinned(scenarios) {
+  pins.keep(scenarios);
+  history.replaceState(null, "", await address());
+  document.documentElement.dataset.opened = location.hash;
+  return compared();
+}
+
+/** The comparison where nothing is pinned: the question on three systems. */
+function example() {
+  const { hardware: _, ...rest } = forms.scenario(question);
+  return ["8xh100", "8xh200", "8xl40s"].map((hardware) => ({ ...rest, hardware }));
+}
+
+/** The pinned answers side by side; with less than two, an example. */
+async function compared() {
+  const [target, own] = [$("compared"), pins.pinned()];
+  const scenarios = own.length >= 2 ? own : example();
+  const wanted = JSON.stringify([scenarios, state.files]);
+  counted();
+  if (target.dataset.answered === wanted) return;
+  const { names } = pins.named(scenarios);
+  const json = await search([target], () => answer("compare", { entries: scenarios.map((scenario, at) => ({ name: names[at], scenario })) }, "json"));
+  if (json === undefined) return;
+  target.dataset.answered = wanted;
+  const others = (at) => scenarios.filter((_, place) => place !== at);
+  const act = {
+    open: (at) => go("answer", { ...Object.fromEntries(Object.keys(forms.fields(question)).map((key) => [key, ""])), ...flat(scenarios[at]) }),
+    base: (at) => repinned([scenarios[at], ...others(at)]),
+    drop: (at) => repinned(others(at)),
+  };
+  const note = own.length >= 2 ? [] : [element("p", { className: "paper", textContent: own.length ? "An example: one answer is pinned, and a comparison takes two. Pin another one." : "An example: the question on three systems. Pin answers, and they are compared here." })];
+  target.replaceChildren(...note, ...table(JSON.parse(json).rows, scenarios, act));
+}
+
+/** The number of pins in the navigation. */
+function counted() {
+  const number = pins.pinned().length;
+  $("pin-count").textContent = number;
+  $("pin-count").hidden = !number;
 }
 
 /** An entry of the library: its file, or the structure of a model. */
@@ -359,6 +500,16 @@ function slid(input) {
   }, 60);
 }
 
+/** Single letters, outside fields. */
+const keys = shortcuts({
+  "/": () => palette.open(actions),
+  q: () => $("chips").querySelector("[data-chip]").focus(),
+  p: () => part("answer").querySelector("section[data-notation]") && pin(planned()),
+  c: () => part("answer").querySelector("[data-action=link]")?.click(),
+  "[": back,
+  "?": () => toast.show("⌘K or / search · g then a w n e s b c l y i: views · q question · p pin · c copy link · [ back · arrows: front"),
+}, (view) => go(view));
+
 document.addEventListener("click", (event) => void clicked(event));
 document.addEventListener("input", ({ target }) => {
   if (target.dataset.filter) filter(target);
@@ -368,6 +519,7 @@ document.addEventListener("submit", (event) => {
   event.preventDefault();
   if (event.target === question) {
     state.command = null;
+    line.close({ submit: false });
     return void go(ANSWERED.includes(state.view) ? state.view : "answer");
   }
   if (event.target.id === "override") return void overridden(event.target);
@@ -377,13 +529,17 @@ document.addEventListener("change", ({ target }) => {
   const form = target.closest("form[data-live]");
   if (form) void submitted(form);
 });
-brush.watch($("main"), (ms) => go("answer", { tpot: `${ms.toFixed(1)}ms`, plan: "" }));
 document.addEventListener("keydown", (event) => {
   if ((event.ctrlKey || event.metaKey) && event.key === "k") {
     event.preventDefault();
     palette.open(actions);
   }
   if (event.key === "Escape" && !$("panel").hidden) close();
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea, dialog, [data-pop]")) return;
+  const act = keys.press(event.key);
+  if (!act) return;
+  event.preventDefault();
+  act();
 });
 $("stop").addEventListener("click", () => source.stop());
 $("file").addEventListener("change", async ({ target }) => used(await target.files[0].text()));
@@ -397,9 +553,16 @@ window.addEventListener("hashchange", () => void opened());
 
 document.documentElement.dataset.theme = localStorage.getItem("mantile-theme") ?? "";
 // The default question is answered in the page itself.
-Object.assign(state, { shown: JSON.stringify([requested(), {}]), last: requested() });
+Object.assign(state, { shown: JSON.stringify([requested(), {}]), last: requested(), answered: answeredNow() });
 show(page("answer").innerHTML);
+enliven();
+counted();
 offerFormats();
 // Where a browser keeps no files, the page works as long as it is served.
 if (source.kind === "wasm") navigator.serviceWorker?.register("offline.mjs").catch(() => {});
+if (!location.hash && !localStorage.getItem("mantile-seen")) {
+  localStorage.setItem("mantile-seen", "yes");
+  const begin = (textContent, onclick) => element("button", { type: "button", className: "link", textContent, onclick: () => (toast.close(), onclick()) });
+  toast.show("This is the answer to an example.", begin("Your model", () => line.open("model")), begin("Examples", () => go("ask")));
+}
 void opened().then(() => state.view === "answer" && page("answer").children.length === 1 && nearby());

@@ -13,6 +13,15 @@ const TYPES = {
   xlsx: "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
 };
 
+/** A response of the server; where it does not answer, a fault of that name. */
+async function reached(address, more) {
+  try {
+    return await fetch(address, more);
+  } catch (fault) {
+    throw fault.name === "AbortError" ? fault : Object.assign(new Error("the server is not reachable"), { name: "Unreachable" });
+  }
+}
+
 /** The server: a request that is stopped closes its connection, which ends the search. */
 function server() {
   let stopping = null;
@@ -26,7 +35,7 @@ function server() {
       const token = sessionStorage.getItem("mantile-token");
       const authorization = token ? { Authorization: `Bearer ${token}` } : {};
       const headers = { ...authorization, "Content-Type": "application/json", Accept: TYPES[format] };
-      const response = await fetch(`v2/${name}`, { method: "POST", headers, body: JSON.stringify(body), signal: own.signal });
+      const response = await reached(`v2/${name}`, { method: "POST", headers, body: JSON.stringify(body), signal: own.signal });
       if (response.ok) return format === "xlsx" ? response.blob() : response.text();
       if (response.status === 401) {
         const given = prompt("Bearer token of this server");
@@ -56,7 +65,7 @@ function module(progress) {
       else if (data.fault) reject?.(new Error(data.fault));
       else resolve?.(data.text);
     };
-    worker.onerror = (event) => stop(new Error(event.message || "the engine could not be loaded"));
+    worker.onerror = (event) => stop(event.message ? new Error(event.message) : Object.assign(new Error("the engine could not be loaded"), { name: "Unreachable" }));
   }
   function stop(fault = new DOMException("stopped", "AbortError")) {
     worker.terminate();

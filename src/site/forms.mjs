@@ -35,8 +35,6 @@ export function fill(form, named) {
     input.value = Array.isArray(given) ? given.join("\n") : given ?? "";
     input.removeAttribute("aria-invalid");
   }
-  const more = form.querySelector("details");
-  if (inputs(form).some((input) => input.value && more?.contains(input))) more.open = true;
 }
 
 /** The scenario of the question, of all fields or of some. */
@@ -105,8 +103,6 @@ export function mark(form, key) {
   const name = key.replaceAll("-", "_").split(/[.[]/).filter((part) => part !== "scenario")[0];
   const input = inputs(form).find((input) => input.name === name || input.name.endsWith(`.${name}`));
   input?.setAttribute("aria-invalid", "true");
-  const more = input?.closest("details");
-  if (more) more.open = true;
   return Boolean(input);
 }
 

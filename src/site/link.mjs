@@ -30,27 +30,27 @@ export function isLocal(address) {
   return !/^https?:$/.test(protocol) || loopback || host === "localhost" || host.endsWith(".localhost");
 }
 
-/** View, fields and files of an address. */
+/** A value of an address that was packed by `write`. */
+const opened = async (text) => JSON.parse(new TextDecoder().decode(await inflated(unpacked(text), MOST)));
+
+/** View, fields, files and pins of an address. */
 export async function read(hash) {
   const [view, query = ""] = hash.replace(/^#/, "").split(/\?(.*)/s);
   if (view.startsWith("m1.")) return { view: "answer", fields: {}, files: {}, permalink: view };
   const fields = Object.fromEntries(new URLSearchParams(query));
-  let files = {};
-  if (fields.files) {
-    const bytes = await inflated(unpacked(fields.files), MOST);
-    files = JSON.parse(new TextDecoder().decode(bytes));
-    delete fields.files;
-  }
-  return { view: view || "answer", fields, files };
+  const files = fields.files ? await opened(fields.files) : {};
+  const pins = fields.pins ? await opened(fields.pins) : null;
+  delete fields.files;
+  delete fields.pins;
+  return { view: view || "answer", fields, files, ...(pins && { pins }) };
 }
 
-/** The address of a view, fields and files. */
-export async function write(view, fields, files) {
+/** The address of a view, fields, files and pins. */
+export async function write(view, fields, files, pins = []) {
   const query = new URLSearchParams(fields);
-  if (Object.keys(files).length) {
-    const bytes = new TextEncoder().encode(JSON.stringify(files));
-    query.set("files", packed(await through(bytes, new CompressionStream("deflate-raw"))));
-  }
+  const pack = async (value) => packed(await through(new TextEncoder().encode(JSON.stringify(value)), new CompressionStream("deflate-raw")));
+  if (Object.keys(files).length) query.set("files", await pack(files));
+  if (pins.length) query.set("pins", await pack(pins));
   const text = query.toString();
   return `#${view}${text ? `?${text}` : ""}`;
 }

@@ -4,11 +4,12 @@ use minijinja::value::Serde;
 use minijinja::{Value as TemplateValue, context};
 use serde_json::Value;
 
-use super::embedded;
+use super::{bars, embedded};
 use crate::report::breakdown::OperatorLine;
 use crate::report::checked::SimulatedCheck;
 use crate::report::detail::DeploymentDetail;
 use crate::report::inputs::ReportInputs;
+use crate::report::number::format_metric;
 use crate::report::result::{EstimateResult, OptimizeResult, ReportedDeployment};
 use crate::report::svg::deployment::detail_panels;
 use crate::report::svg::front::front;
@@ -17,7 +18,7 @@ use crate::report::svg::why::why_panels;
 use crate::report::text::front::axes;
 use crate::report::text::screen::{SLO_HEADINGS, estimate_facts, optimum_facts, slo_rows};
 use crate::report::text::{checked, head, infeasible};
-use crate::spec::objective::{LatencyLimits, Metric};
+use crate::spec::objective::{Direction, LatencyLimits, Metric};
 use crate::spec::scenario::Scenario;
 
 /// The title of an answer, where it has a problem.
@@ -47,7 +48,6 @@ pub fn optimize(answer: &OptimizeResult) -> TemplateValue {
     let why = answer.why.iter().flat_map(why_panels).map(|panel| embedded(&panel, "the decision"));
     let families = answer.why.iter().flat_map(|why| &why.strategies).map(|one| one.family.name());
     context! {
-        sentence => head::sentence(best, &answer.question),
         proof => head::proof(answer),
         problem,
         flags,
@@ -73,7 +73,6 @@ fn simulated(check: &SimulatedCheck) -> TemplateValue {
 pub fn estimate(answer: &EstimateResult) -> TemplateValue {
     let EstimateResult { candidate, question: inputs, detail, .. } = answer;
     context! {
-        sentence => head::sentence(candidate, inputs),
         verdict => head::verdict(candidate),
         problem => head::problem(inputs),
         flags => answer.scenario.as_ref().map(Scenario::flags),
@@ -98,7 +97,15 @@ fn deployment(
     // As `explain` names them.
     let names = NUMBERS.map(|metric| metric.entry().name);
     let bands = names.into_iter().zip(NUMBERS.map(|metric| band(of, &inputs.limits, metric)));
+    let objective = inputs.optimize.first().map(|term| term.metric);
     context! {
+        plan => head::plan(of),
+        served => head::served(of, inputs),
+        expected => head::yielded(of, inputs),
+        relied => relied(of, inputs),
+        objective => objective.map(|metric| metric.entry().name),
+        times => detail.and_then(|detail| bars::times(of, inputs, detail)),
+        memory => of.memory.as_ref().map(bars::memory),
         layout => layout.map(|panel| embedded(&panel, "devices")),
         headings => SLO_HEADINGS,
         rows => slo_rows(of, inputs).into_iter().zip(names).collect::<Vec<_>>(),
@@ -106,6 +113,17 @@ fn deployment(
         pictures,
         operators => TemplateValue::from(Serde(detail.map(slowest).unwrap_or_default())),
     }
+}
+
+/// The value of the objective that nine measurements of ten reach; none without measurements to derive it from.
+fn relied(of: &ReportedDeployment, inputs: &ReportInputs) -> Option<String> {
+    let term = inputs.optimize.first()?;
+    let ends = of.intervals.as_ref()?.get(term.metric)?;
+    let end = match term.direction {
+        Direction::Maximize => ends.p10,
+        Direction::Minimize => ends.p90,
+    };
+    (ends.p10 < ends.p90).then(|| format_metric(term.metric, end))
 }
 
 /// Metrics of the rows of [`slo_rows`].
@@ -122,7 +140,7 @@ fn band(of: &ReportedDeployment, limits: &LatencyLimits, metric: Metric) -> Opti
         _ => None,
     };
     let limit = limit.map(|seconds| seconds * 1e3);
-    let most = ends.p90.max(limit.unwrap_or(0.0)).max(value) * 1.05;
+    let most = ends.p90.max(limit.unwrap_or(0.0)).max(value) * 1.2;
     let at = |value: f64| (value / most * 100.0).clamp(0.0, 100.0);
     Some(context! {
         low => at(ends.p10), high => at(ends.p90), value => at(value), limit => limit.map(at),

@@ -173,7 +173,7 @@ fn runtime(inputs: &ReportInputs) -> String {
 }
 
 /// The value of the objective's first metric.
-fn yielded(best: &ReportedDeployment, inputs: &ReportInputs) -> Option<String> {
+pub fn yielded(best: &ReportedDeployment, inputs: &ReportInputs) -> Option<String> {
     let term = inputs.optimize.first()?;
     Some(format_metric(term.metric, best.figure(term.metric)?))
 }
@@ -188,6 +188,11 @@ fn offloaded(best: &ReportedDeployment, inputs: &ReportInputs) -> String {
         return String::new();
     }
     format!(", with {} per device in host memory", crate::report::number::gib(bytes))
+}
+
+/// Format of the weights and runtime, and what is in host memory.
+pub fn served(best: &ReportedDeployment, inputs: &ReportInputs) -> String {
+    format!("{} weights on {}{}", weights(best), runtime(inputs), offloaded(best, inputs))
 }
 
 /// Plan, format, runtime and objective value in one line.

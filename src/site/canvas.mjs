@@ -1,0 +1,218 @@
+// Devices and links as one scene: devices are dragged, added and removed, links are edited, and each change is solved again.
+import { digits, drawn, element, percent, time } from "./figures.mjs";
+
+/** Id of the reader's own rig, in the files of the question. */
+export const OWN = "my-rig";
+const FILE = `hardware/rigs/${OWN}`;
+/** Devices that the scene draws, at most. */
+const MOST = 64;
+const NODE = { width: 236, height: 104 };
+/** Bytes of a unit of a rate. */
+const UNITS = { KB: 1e3, MB: 1e6, GB: 1e9, TB: 1e12, Kb: 125, Mb: 125e3, Gb: 125e6 };
+const bytes = (text) => {
+  const [, number, unit] = String(text ?? "").match(/([\d.]+)\s*([KMGT][bB])/) ?? [];
+  return number ? Number(number) * UNITS[unit] : undefined;
+};
+const rate = (value) => (value >= 1e9 ? `${digits(value / 1e9).replace(/\.?0+$/, "")} GB/s` : `${digits(value / 1e6).replace(/\.?0+$/, "")} MB/s`);
+
+/** A rig with a member for each device and a pair for each link. */
+export function expanded(rig) {
+  const members = rig.members.flatMap(({ count = 1, ...one }) => Array.from({ length: one.joined ? 1 : count }, () => ({ ...one, ...(one.joined ? { count } : {}), name: one.name ?? one.device })));
+  // Names as the answer has them: equal ones get a number.
+  const many = members.map(({ name }) => name);
+  members.forEach((one, at) => {
+    if (many.indexOf(many[at]) !== many.lastIndexOf(many[at])) one.name = `${many[at]} ${many.slice(0, at + 1).filter((name) => name === many[at]).length}`;
+  });
+  const { topology, links = [], ...rest } = rig;
+  const joined = topology ? pairs(topology, members.length) : null;
+  const all = joined ? joined.map(([a, b], at) => ({ ...links[links.length === 1 ? 0 : at], between: [members[a].name, members[b].name] })) : links;
+  return { ...rest, members, links: all };
+}
+
+/** The two members of each link of a topology. */
+function pairs(topology, count) {
+  const all = Array.from({ length: count }, (_, at) => at);
+  if (topology === "mesh") return all.flatMap((a) => all.slice(a + 1).map((b) => [a, b]));
+  if (topology === "star") return all.slice(1).map((b) => [0, b]);
+  const chain = all.slice(1).map((b) => [b - 1, b]);
+  return topology === "ring" && count > 2 ? [...chain, [count - 1, 0]] : chain;
+}
+
+/** Places of members on a ring; of two, next to each other. */
+function spots(members, width, height) {
+  const [x, y] = [(width - NODE.width) / 2, (height - NODE.height) / 2];
+  return Object.fromEntries(members.map((one, at) => {
+    const angle = (at / members.length) * 2 * Math.PI + (members.length === 2 ? Math.PI : -Math.PI / 2);
+    return [one.name, [x + Math.cos(angle) * x * 0.86, y + Math.sin(angle) * y * 0.92]];
+  }));
+}
+
+/**
+ * Draws a rig with its placement. `act.changed(files, id)` solves a changed rig; `lists` has the links and devices of the
+ * catalogue.
+ */
+export function canvas(place, rig, answer, lists, act) {
+  const scene = expanded(rig);
+  const stages = answer.placement?.stages ?? [];
+  if (scene.members.length > MOST) return place.replaceChildren(element("p", { className: "soft", textContent: `${scene.members.length} devices are more than the scene draws.` }));
+  const kept = JSON.parse(sessionStorage.getItem("mantile-spots") ?? "{}");
+  const board = element("div", { className: "board", attributes: { role: "group", "aria-label": "devices and links" } });
+  const narrow = place.clientWidth < 640;
+  const height = narrow ? scene.members.length * (NODE.height + 56) + 16 : Math.min(Math.max(360, 160 + scene.members.length * 80), 1400);
+  board.style.height = `${height}px`;
+  place.replaceChildren(...toolbar(), board, ...ways(answer));
+  const width = board.clientWidth;
+  const usual = narrow ? Object.fromEntries(scene.members.map(({ name }, at) => [name, [(width - NODE.width) / 2, 8 + at * (NODE.height + 56)]])) : spots(scene.members, width, height);
+  const at = Object.fromEntries(scene.members.map(({ name }) => [name, within(!narrow && kept[name] ? kept[name] : usual[name])]));
+  const wires = drawn("svg", { class: "wires", width: "100%", height: "100%", "aria-hidden": "true" });
+  board.append(wires);
+  const order = stages.map(({ member }) => member);
+  const most = Math.max(...scene.links.map((link) => log(speed(link, lists))), 1);
+  const lines = scene.links.map((link) => wire(link));
+  scene.members.forEach(node);
+  lines.forEach(({ draw }) => draw());
+
+  function within([x, y]) {
+    return [Math.min(Math.max(x, 0), Math.max(width - NODE.width, 0)), Math.min(Math.max(y, 0), height - NODE.height)];
+  }
+
+  /** Solves the rig with a change. */
+  function changed(change) {
+    const next = structuredClone({ ...scene, id: OWN, name: "My devices", aliases: undefined, notes: undefined });
+    change(next);
+    const names = new Set(next.members.map(({ name }) => name));
+    next.links = next.links.filter(({ between }) => between.every((name) => names.has(name)));
+    act.changed({ [FILE]: next }, OWN);
+  }
+
+  function wire(link) {
+    const [a, b] = link.between;
+    const from = order.findIndex((name, place) => (name === a && order[place + 1] === b) || (name === b && order[place + 1] === a));
+    const [sent, decode] = [stages[from]?.send_ms, answer.placement?.token_ms];
+    const share = from < 0 ? undefined : sent / decode;
+    const load = share === undefined ? "idle" : share < 0.4 ? "low" : share < 0.8 ? "middle" : "high";
+    const line = drawn("line", { class: `wire ${load}`, "stroke-width": 1.5 + (log(speed(link, lists)) / most) * 6 });
+    wires.append(line);
+    const name = lists.links.find(({ id }) => id === link.link)?.name ?? link.link;
+    const label = element("button", { type: "button", className: `wire-label ${load}`, attributes: { "aria-haspopup": "dialog", "aria-label": `${rate(speed(link, lists))} ${share === undefined ? "not used" : `${time(sent)} a token`}, link ${a} to ${b}, ${name}` } }, element("b", { textContent: rate(speed(link, lists)) }), " ", element("span", { textContent: share === undefined ? "not used" : `${time(sent)} a token` }));
+    label.title = name;
+    label.onclick = () => edit(link, label);
+    label.onkeydown = (event) => {
+      if (event.key !== "Delete" && event.key !== "Backspace") return;
+      event.preventDefault();
+      changed((next) => (next.links = next.links.filter(({ between }) => between.join() !== link.between.join())));
+    };
+    board.append(label);
+    const draw = () => {
+      const [[x1, y1], [x2, y2]] = [a, b].map((member) => [at[member][0] + NODE.width / 2, at[member][1] + NODE.height / 2]);
+      Object.entries({ x1, y1, x2, y2 }).forEach(([key, value]) => line.setAttribute(key, value));
+      Object.assign(label.style, { left: `${(x1 + x2) / 2}px`, top: `${(y1 + y2) / 2}px` });
+    };
+    return { draw };
+  }
+
+  function node(member) {
+    const stage = stages.find(({ member: name }) => name === member.name);
+    const memory = stage && stage.memory_bytes - stage.offloaded_bytes;
+    const slowest = stage && stages.length > 1 && stage.decode_ms === Math.max(...stages.map(({ decode_ms: ms }) => ms));
+    const words = stage ? `layers ${stage.first_layer} to ${stage.last_layer}, ${time(stage.decode_ms)} a token` : "not used";
+    const bar = element("span", { className: "bar-of" }, element("span", {}));
+    bar.firstChild.style.width = stage ? `${Math.min(memory / stage.usable_bytes, 1) * 100}%` : "0";
+    const box = element("div", { className: `node${stage ? "" : " unused"}${slowest ? " slowest" : ""}`, tabIndex: 0, attributes: { role: "group", "aria-roledescription": "device", "aria-label": `${member.name}: ${member.device}, ${words}. Arrows move it.` } },
+      element("span", { className: "node-head" }, element("strong", { textContent: member.name }), ...(slowest ? [element("span", { className: "tag", textContent: "slowest" })] : []), element("button", { type: "button", className: "quiet", textContent: "×", attributes: { "aria-label": `without ${member.name}` }, disabled: scene.members.length < 2, onclick: () => changed((next) => (next.members = next.members.filter(({ name }) => name !== member.name))) })),
+      element("span", { className: "soft", textContent: member.device.replace(/^(nvidia|apple|amd|intel)-/, "") }), element("span", { textContent: words }), bar,
+      element("span", { className: "soft", textContent: stage ? `${digits(memory / 2 ** 30)} of ${digits(stage.usable_bytes / 2 ** 30)} GiB, prefill ${time(stage.prefill_ms)}` : "its layers are faster elsewhere" }));
+    const move = (to) => {
+      at[member.name] = within(to);
+      Object.assign(box.style, { left: `${at[member.name][0]}px`, top: `${at[member.name][1]}px` });
+      lines.forEach(({ draw }) => draw());
+    };
+    const keep = () => sessionStorage.setItem("mantile-spots", JSON.stringify({ ...kept, ...at }));
+    let held = null;
+    box.onpointerdown = (event) => {
+      if (event.target.closest("button")) return;
+      held = [event.clientX - at[member.name][0], event.clientY - at[member.name][1]];
+      box.setPointerCapture(event.pointerId);
+    };
+    box.onpointermove = (event) => held && move([event.clientX - held[0], event.clientY - held[1]]);
+    box.onpointerup = () => {
+      if (held) keep();
+      held = null;
+    };
+    box.onkeydown = (event) => {
+      const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
+      if (!step || event.target !== box) return;
+      event.preventDefault();
+      const size = event.shiftKey ? 1 : 8;
+      move([at[member.name][0] + step[0] * size, at[member.name][1] + step[1] * size]);
+      keep();
+    };
+    board.append(box);
+    move(at[member.name]);
+  }
+
+  /** The fields of a link: its bandwidth, with those of the catalogue as presets. */
+  function edit(link, under) {
+    board.querySelector(".pop")?.remove();
+    const input = element("input", { type: "text", value: rate(speed(link, lists)), attributes: { "aria-label": "bandwidth each way" } });
+    const close = () => (box.remove(), under.focus());
+    const set = (text, id = link.link) => {
+      if (!bytes(text)) return input.setAttribute("aria-invalid", "true");
+      box.remove();
+      return changed((next) => {
+        const one = next.links.find(({ between }) => between.join() === link.between.join());
+        Object.assign(one, { link: id, bandwidth: { value: text, source: "set on the page" } });
+        if (id !== link.link) delete one.latency;
+      });
+    };
+    const presets = lists.links.filter(({ summary }) => bytes(summary)).map(({ id, name, summary }) => element("button", { type: "button", onclick: () => set(summary.split(" each")[0], id) }, element("span", { textContent: name }), element("span", { className: "soft", textContent: summary })));
+    const box = element("div", { className: "pop", attributes: { role: "dialog", "aria-label": `link ${link.between.join(" to ")}` } },
+      element("div", { className: "pop-head" }, element("strong", { textContent: link.between.join(" – ") }), element("button", { type: "button", className: "quiet", textContent: "×", onclick: close, attributes: { "aria-label": "close" } })),
+      element("label", {}, "Bandwidth each way", input),
+      element("div", { className: "options" }, ...presets),
+      element("div", { className: "row" }, element("button", { type: "button", className: "primary", textContent: "Set", onclick: () => set(input.value) }), element("button", { type: "button", className: "plain", textContent: "No link", onclick: () => (box.remove(), changed((next) => (next.links = next.links.filter(({ between }) => between.join() !== link.between.join())))) })));
+    box.onkeydown = (event) => {
+      if (event.key === "Escape") event.stopPropagation(), close();
+      if (event.key === "Enter" && event.target === input) set(input.value);
+    };
+    board.append(box);
+    Object.assign(box.style, { left: `${Math.max(0, Math.min(under.offsetLeft, width - box.offsetWidth))}px`, top: `${under.offsetTop + 20}px` });
+    input.focus();
+    input.select();
+  }
+
+  /** A device to add, and the links as a topology. */
+  function toolbar() {
+    const device = element("select", { attributes: { "aria-label": "add a device" }, onchange: ({ target }) => {
+      const name = `${target.value.replace(/^(nvidia|apple|amd|intel)-/, "")}-${scene.members.length + 1}`;
+      changed((next) => {
+        // A cable to the last device, as fast as the others.
+        const { bandwidth, latency, link = lists.links[0].id } = next.links.at(-1) ?? {};
+        next.links.push({ link, bandwidth, latency, between: [next.members.at(-1).name, name] });
+        next.members.push({ name, device: target.value });
+      });
+    } }, new Option("+ device", ""), ...lists.devices.map(({ id, name }) => new Option(name, id)));
+    const shapes = ["mesh", "ring", "chain", "star"].map((shape) => element("button", { type: "button", className: "plain", textContent: shape, onclick: () => changed((next) => {
+      const { between: _, ...link } = next.links[0] ?? { link: lists.links[0].id };
+      next.links = pairs(shape, next.members.length).map(([a, b]) => ({ ...link, between: [next.members[a].name, next.members[b].name] }));
+    }) }));
+    const bound = answer.placement ? `${time(answer.placement.token_ms)} a token · ${digits(answer.placement.decode_tok_s)} tok/s · prefill ${time(answer.placement.prefill_ms)}` : "no placement fits";
+    return [element("div", { className: "row scene-tools" }, element("strong", { textContent: bound, className: "grow" }), device, element("span", { className: "soft", textContent: "links as" }), ...shapes)];
+  }
+}
+
+const speed = (link, lists) => bytes(link.bandwidth?.value) ?? bytes(lists.links.find(({ id }) => id === link.link)?.summary) ?? 1e9;
+const log = (value) => Math.max(Math.log10(value / 1e7), 0.1);
+
+/** The same devices in other ways, with their times. */
+function ways({ placement, disaggregated, compared = [], alone = [] }) {
+  if (!placement) return [];
+  const rows = [
+    ["layers split as here", placement.token_ms, placement.request_ms],
+    ...(disaggregated ? [["prefill and decode on different devices", disaggregated.token_ms, disaggregated.request_ms]] : []),
+    ...alone.map((one) => [`${one.member ?? one.name ?? "one device"} alone`, one.token_ms ?? one.objective_ms, one.request_ms]),
+    ...compared.filter((one) => Number.isFinite(one.objective_ms)).map((one) => [one.rule, one.objective_ms, undefined, one.times]),
+  ];
+  const cell = (ms) => element("td", { className: "n", textContent: Number.isFinite(ms) ? time(ms) : "–" });
+  return [element("h2", { textContent: "The same devices, other ways" }), element("div", { className: "scroll" }, element("table", {}, element("thead", {}, element("tr", {}, ...["way", "a token", "a request", "against this"].map((text, at) => element("th", { textContent: text, className: at ? "n" : "" })))), element("tbody", {}, ...rows.map(([name, token, request, times]) => element("tr", {}, element("th", { scope: "row", textContent: name }), cell(token), cell(request), element("td", { className: "n", textContent: percent((times ?? token / placement.token_ms)) }))))))];
+}

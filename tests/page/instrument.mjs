@@ -1,0 +1,364 @@
+// The page as an instrument, with real key and pointer events: palette, chips, states, front, comparison.
+//
+// Usage alone: node instrument.mjs ADDRESS [NAME …].
+
+import assert from "node:assert/strict";
+
+import { accessible, launched, opened, settled, texts, visit } from "./support.mjs";
+
+const QUESTION = "model=Llama-3.1-8B&hardware=2xh100";
+const focused = (page) => page.evaluate(() => document.activeElement.id || document.activeElement.dataset.chip || document.activeElement.className);
+
+/** The palette takes typed text, moves by arrows, and finds models, devices, views, metrics and phrases. */
+async function palette(page, address) {
+  await visit(page, address, `answer?${QUESTION}`);
+  const open = async (text) => {
+    await page.keyboard.press("Control+k");
+    await page.waitForSelector("#palette[open]");
+    await page.keyboard.type(text);
+    assert.equal(await page.inputValue("#find"), text);
+  };
+  await open("numbers");
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => document.querySelector("nav [aria-current]").dataset.tab === "numbers");
+  await settled(page);
+  // Arrows move one row; the chosen row is the one that Enter takes.
+  await open("qwen3-");
+  const rows = await texts(page, "#found [role=option]");
+  assert.ok(rows.length > 2 && rows.every((row) => /qwen3-/i.test(row)), `${rows}`);
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("ArrowUp");
+  assert.equal(await page.textContent("#found [aria-selected=true]"), await page.textContent("#found [role=option] >> nth=1"));
+  await page.keyboard.press("Backspace");
+  assert.equal(await page.inputValue("#find"), "qwen3");
+  await page.keyboard.press("Escape");
+  assert.ok(await page.isHidden("#palette"));
+  await visit(page, address, `answer?${QUESTION}`);
+  await open("tpot");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector("#explained .term");
+  await page.keyboard.press("Escape");
+  await open("tp 2");
+  assert.match(await page.textContent("#found [aria-selected=true]"), /Plan: 1 x tp2/);
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => location.hash.includes("plan=1+x+tp2"));
+  await settled(page);
+  await open("qwen3-0.6b tp 2");
+  assert.match(await page.textContent("#found [aria-selected=true]"), /Qwen3-0\.6B · 1 x tp2/);
+  await page.keyboard.press("Escape");
+  await open("1xl40s");
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => location.hash.includes("hardware=1xl40s") && !location.hash.includes("plan="));
+  await settled(page);
+  // A slash opens it too, and the pointer chooses.
+  await page.keyboard.press("/");
+  await page.keyboard.type("ttft 900ms");
+  await page.click("#found [role=option]");
+  await page.waitForFunction(() => location.hash.includes("ttft=900ms"));
+  await settled(page);
+}
+
+/** The question is one line of chips: each opens over the page, and nothing moves. */
+async function chips(page, address) {
+  await visit(page, address, `answer?${QUESTION}&rate=2`);
+  // A link with a rate opens no form over the answer.
+  assert.equal(await page.locator("[data-pop]:visible").count(), 0);
+  assert.equal(await page.$eval(".bar", (bar) => bar.offsetHeight), 48);
+  assert.ok((await texts(page, "#chips .chip:not(.default) [data-chip]")).includes("2 requests/s"));
+  const place = () => page.$eval("[data-page=answer] h1", (one) => one.getBoundingClientRect().top);
+  const top = await place();
+  await page.click("[data-chip=model]");
+  assert.equal(await page.getAttribute("[data-chip=model]", "aria-expanded"), "true");
+  assert.equal(await place(), top);
+  await page.keyboard.type("qwen3-0.6");
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => /model=(Qwen--)?Qwen3-0\.6B/.test(location.hash));
+  await settled(page);
+  assert.equal(await focused(page), "model");
+  // Escape puts the value back and changes nothing.
+  const before = await page.evaluate(() => location.hash);
+  await page.keyboard.press("Enter");
+  await page.keyboard.type("nothing");
+  await page.keyboard.press("Escape");
+  assert.equal(await page.evaluate(() => location.hash), before);
+  assert.equal(await focused(page), "model");
+  // A condition is added from the plus, and removed by its cross.
+  await page.click("[data-chip=add]");
+  await page.click("#conditions button >> text=E2E SLO");
+  await page.keyboard.type("20s");
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => location.hash.includes("e2e=20s"));
+  await settled(page);
+  await page.click("[data-clear=e2e]");
+  await page.waitForFunction(() => !location.hash.includes("e2e="));
+  await settled(page);
+  // A preset is one click; a click outside closes.
+  await page.click("[data-chip=tpot]");
+  await page.click("[data-pop=tpot] .options >> text=20ms");
+  await page.waitForFunction(() => location.hash.includes("tpot=20ms"));
+  await settled(page);
+  assert.ok((await texts(page, "#chips .chip:not(.default) [data-chip]")).includes("TPOT ≤ 20 ms"));
+  await page.click("[data-chip=traffic]");
+  await page.mouse.click(640, 880);
+  assert.equal(await page.locator("[data-pop]:visible").count(), 0);
+}
+
+/** On a phone, the chips are one line that opens a sheet; in a narrow window, those that do not fit are in a menu. */
+async function folded(browser, address) {
+  for (const width of [375, 820]) {
+    const { page, faults, close } = await opened(browser, address, { viewport: { width, height: 812 } });
+    await visit(page, address, `answer?${QUESTION}&rate=2&runtime=sglang&host_memory=256GB`);
+    const overflow = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+    assert.ok(overflow <= 0, `${width}: ${overflow} px too wide`);
+    if (width === 375) await page.click("#fold");
+    else await page.click("[data-chip=more]");
+    await page.click(width === 375 ? "[data-chip=runtime]" : "#conditions button >> text=Runtime");
+    assert.ok(await page.isVisible("[data-pop=runtime] input"));
+    await accessible(page, `chips, ${width} px`);
+    assert.deepEqual(faults, []);
+    await close();
+  }
+}
+
+/** A point of the staircase in the window. */
+const point = (page, at) => page.$$eval(".plot .point", (all, place) => all.map((one) => one.getBoundingClientRect()).map(({ x, y, width }) => ({ x: x + width / 2, y: y + width / 2 })).at(place), at);
+
+/** The front is walked by arrows, a point says what it is, and the edge of the SLO is dragged. */
+async function front(page, address) {
+  await visit(page, address, `answer?${QUESTION}`);
+  await page.waitForSelector(".plot .stairs");
+  assert.ok((await texts(page, ".plot .name")).length >= 1);
+  await page.locator(".plot").scrollIntoViewIfNeeded();
+  // The pointer near a point shows its card; leaving takes it away.
+  const far = await point(page, -1);
+  await page.mouse.move(far.x + 5, far.y - 4);
+  await page.waitForSelector(".tip h3");
+  assert.match(await page.textContent(".tip"), /each user.*tok\/s/s);
+  await page.mouse.move(5, 5);
+  assert.ok(await page.isHidden(".tip"));
+  // Arrows walk, and the card follows.
+  await page.focus(".plot");
+  await page.keyboard.press("End");
+  const last = await page.textContent(".tip h3");
+  await page.keyboard.press("ArrowLeft");
+  assert.notEqual(await page.textContent(".tip"), last);
+  await page.keyboard.press("Escape");
+  assert.ok(await page.isHidden(".tip"));
+  // Axes are picked, and stay picked.
+  await page.selectOption("[data-axis=y]", "usd_per_mtok");
+  await page.waitForFunction(() => document.querySelector("[data-axis=y]").value === "usd_per_mtok" && document.querySelectorAll(".plot .point").length > 0);
+  await page.selectOption("[data-axis=y]", "output_tok_s_per_device");
+  // A pin from the card, with undo in reach.
+  const first = await point(page, 0);
+  await page.mouse.click(first.x, first.y);
+  await page.click(".tip >> text=Pin");
+  assert.match(await page.textContent(".toast"), /Pinned .*Compare.*Undo/s);
+  await page.click(".toast >> text=Undo");
+  // The edge is dragged by the pointer, then moved by keys.
+  const handle = await page.locator(".slo-handle").boundingBox();
+  await page.mouse.move(handle.x + 12, handle.y + 80);
+  await page.mouse.down();
+  await page.mouse.move(handle.x + 72, handle.y + 80, { steps: 5 });
+  await page.mouse.up();
+  await page.waitForFunction(() => /tpot=[\d.]+ms/.test(location.hash));
+  await settled(page);
+  assert.match(await page.textContent("[data-page=answer] .proof"), /optimal/);
+  const dragged = await page.evaluate(() => new URLSearchParams(location.hash.split("?")[1]).get("tpot"));
+  await page.focus(".slo-handle");
+  await page.keyboard.press("ArrowLeft");
+  await page.keyboard.press("Enter");
+  await page.waitForFunction((before) => new URLSearchParams(location.hash.split("?")[1]).get("tpot") !== before, dragged);
+  await settled(page);
+  // Enter opens the plan of a point.
+  await page.focus(".plot");
+  await page.keyboard.press("Home");
+  await page.keyboard.press("ArrowRight");
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => location.hash.includes("plan="));
+  await settled(page);
+  assert.match(await page.textContent("[data-page=answer] .proof"), /a given plan/);
+}
+
+/** The answer is one screen: what it says, its metrics, the front, time, memory, next best, nearest, launch. */
+async function screen(page, address) {
+  await visit(page, address, "answer?model=Llama-3.3-70B&hardware=8xh100");
+  await page.waitForSelector("[data-page=answer] .nearest");
+  const bottoms = await page.$$eval("[data-page=answer] .head, .metrics, figure.front, .grid-2 .bars, .grid-3 > *", (all) => all.map((one) => [one.className, one.getBoundingClientRect().bottom]));
+  assert.ok(bottoms.length >= 8, `${bottoms.length} parts`);
+  for (const [name, bottom] of bottoms) assert.ok(bottom <= 900, `${name} ends at ${bottom}`);
+  assert.match(await page.textContent("[data-page=answer] h1"), /Llama-3\.3-70B.* on 8xh100 as .*to count on/);
+  assert.match(await page.textContent("[data-page=answer] .sub"), /vllm.*expected.*odds to meet both SLOs/s);
+  const odds = await texts(page, ".metrics .ends b");
+  assert.ok(odds.filter((text) => text.endsWith("%")).length === 2, `${odds}`);
+  // All cells of the row have one scale rule, and each number opens its formula.
+  assert.ok((await page.locator(".metrics .interval .range").count()) >= 4);
+}
+
+/** No answer is at full strength under another question. */
+async function states(page, address) {
+  await visit(page, address, `answer?${QUESTION}`);
+  await page.click("[data-chip=model]");
+  await page.keyboard.type("Llama-3.1-8X");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector("#fault:visible");
+  const said = await page.textContent("#fault");
+  assert.match(said, /model: found.*Did you mean.*The answer below is to the previous question: Llama-3\.1-8B on 2xh100/s);
+  assert.ok((await page.$eval("[data-page=answer] section", (one) => Number(getComputedStyle(one).opacity))) < 0.7);
+  assert.ok(await page.locator(".chip.refused [data-chip=model]").count());
+  await page.click("#fault >> text=Back to it");
+  await page.waitForFunction(() => location.hash.includes("model=Llama-3.1-8B"));
+  await settled(page);
+  assert.ok(await page.isHidden("#fault"));
+  assert.equal(await page.$eval("[data-page=answer] section", (one) => getComputedStyle(one).opacity), "1");
+  // An infeasible question: its remedies say what they give.
+  await visit(page, address, "answer?model=Llama-3.1-405B&hardware=1xh100");
+  assert.match(await page.textContent("[data-page=answer] .remedies"), /tok\/s/);
+  // Nothing pinned: an example is compared.
+  await visit(page, address, `compare?${QUESTION}`);
+  assert.match(await page.textContent("#compared"), /An example.*three systems/s);
+  assert.ok(await page.locator("#compared td b").count() > 20);
+}
+
+/** A server that is gone is tried again, and the question is kept. */
+async function gone(page, address) {
+  await visit(page, address, `answer?${QUESTION}`);
+  if ((await page.getAttribute("html", "data-engine")) !== "http") return;
+  await page.route("**/v2/**", (route) => route.abort());
+  await page.click("[data-chip=tpot]");
+  await page.keyboard.type("21ms");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector("#fault:visible");
+  assert.match(await page.textContent("#fault"), /not reachable.*Trying again in \d s.*Try now/s);
+  await page.unroute("**/v2/**");
+  await page.click("#fault >> text=Try now");
+  await settled(page);
+  await page.waitForFunction(() => document.getElementById("fault").hidden);
+  assert.match(await page.textContent("[data-page=answer] .proof"), /optimal/);
+}
+
+/** Pins are columns that fit, the first is the base, and the address carries them. */
+async function compare(page, address) {
+  for (const plan of ["1 x tp2 @16", "2 x tp1 @16", "1 x tp1 @8"]) {
+    await visit(page, address, `answer?${QUESTION}&plan=${plan}`);
+    await page.keyboard.press("p");
+    await page.waitForFunction(() => document.querySelector(".toast.shown"));
+  }
+  await page.click(".toast >> text=Compare");
+  await page.waitForSelector("#compared table");
+  await settled(page);
+  const heads = await texts(page, "#compared .pin-name");
+  assert.deepEqual(heads, ["1 x tp2 @16", "2 x tp1 @16", "1 x tp1 @8"]);
+  const [right, width] = await page.$eval("#compared table", (one) => [one.getBoundingClientRect().right, one.parentElement.scrollWidth - one.parentElement.clientWidth]);
+  assert.ok(right <= 1280 && width <= 0, `${right}, ${width}`);
+  assert.ok((await texts(page, "#compared td .good, #compared td .bad")).some((text) => /[+−]\d+ %/.test(text)));
+  await page.click("#compared th:nth-child(3) >> text=Base");
+  await page.waitForFunction(() => document.querySelector("#compared .pin-name").textContent === "2 x tp1 @16");
+  const link = await page.evaluate(() => location.href);
+  assert.match(link, /pins=/);
+  await page.evaluate(() => localStorage.clear());
+  await page.goto("about:blank");
+  await page.goto(link);
+  await page.waitForSelector("#compared .pin-name");
+  assert.deepEqual(await texts(page, "#compared .pin-name"), ["2 x tp1 @16", "1 x tp2 @16", "1 x tp1 @8"]);
+  await page.click("#compared th:nth-child(4) >> text=×");
+  await page.waitForFunction(() => document.querySelectorAll("#compared .pin-name").length === 2);
+}
+
+/** Devices are dragged and moved by arrows; a link is edited, a device added and removed; each change is solved again. */
+async function where(page, address) {
+  await visit(page, address, "where?model=Llama-3.1-8B&hardware=spark-mac-studio");
+  await page.waitForSelector(".node");
+  assert.deepEqual(await texts(page, ".node strong"), ["spark", "mac"]);
+  const box = () => page.locator(".node >> nth=0").boundingBox();
+  const line = () => page.$eval(".wire", (one) => ["x1", "y1", "x2", "y2"].map((name) => Number(one.getAttribute(name))));
+  await page.locator(".board").scrollIntoViewIfNeeded();
+  const [before, wire] = [await box(), await line()];
+  await page.mouse.move(before.x + 60, before.y + 50);
+  await page.mouse.down();
+  await page.mouse.move(before.x + 130, before.y + 90, { steps: 5 });
+  await page.mouse.up();
+  const after = await box();
+  assert.ok(Math.abs(after.x - before.x - 70) < 2 && Math.abs(after.y - before.y - 40) < 2, JSON.stringify([before, after]));
+  assert.notDeepEqual(await line(), wire);
+  await page.focus(".node >> nth=0");
+  await page.keyboard.press("ArrowRight");
+  await page.keyboard.press("Shift+ArrowDown");
+  const moved = await box();
+  assert.ok(Math.abs(moved.x - after.x - 8) < 1 && Math.abs(moved.y - after.y - 1) < 1, JSON.stringify([after, moved]));
+  // A link by its bandwidth, and by a preset.
+  await page.focus(".wire-label");
+  await page.keyboard.press("Enter");
+  await page.keyboard.type("2 GB/s");
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => location.hash.includes("files=") && document.querySelector(".wire-label b")?.textContent === "2 GB/s");
+  await settled(page);
+  await page.click(".wire-label");
+  await page.click(".board .options >> text=Ethernet 25 Gb/s");
+  await page.waitForFunction(() => /^3\.1/.test(document.querySelector(".wire-label b")?.textContent));
+  await settled(page);
+  await page.selectOption("[aria-label=\"add a device\"]", "nvidia-rtx-4090");
+  await page.waitForFunction(() => document.querySelectorAll(".node").length === 3 && document.querySelectorAll(".wire").length === 2);
+  await settled(page);
+  await page.click(".scene-tools >> text=mesh");
+  await page.waitForFunction(() => document.querySelectorAll(".wire").length === 3);
+  await settled(page);
+  await accessible(page, "the scene");
+  // The address carries the devices.
+  const link = await page.evaluate(() => location.href);
+  await page.goto("about:blank");
+  await page.goto(link);
+  await page.waitForFunction(() => document.querySelectorAll(".node").length === 3, null, { timeout: 60000 });
+  await settled(page);
+  await page.click("[aria-label^=\"without rtx-4090\"]");
+  await page.waitForFunction(() => document.querySelectorAll(".node").length === 2);
+  await settled(page);
+}
+
+/** On a phone, every text of a picture has 11 px at least, and what can be touched has 24. */
+async function phone(browser, address) {
+  const { page, faults, close } = await opened(browser, address, { viewport: { width: 375, height: 812 }, hasTouch: true, isMobile: true });
+  for (const view of ["answer", "why", "numbers", "layers", "where", "compare", "accuracy"]) {
+    await visit(page, address, `${view}?${QUESTION}`);
+    const small = await page.$$eval("[data-page]:not([hidden]) svg text", (all) => all.filter((one) => one.getClientRects().length).map((one) => [one.textContent, parseFloat(getComputedStyle(one).fontSize) * (one.getScreenCTM()?.a ?? 1)]).filter(([text, size]) => text && size < 10.95));
+    assert.deepEqual(small.slice(0, 5), [], view);
+    const tiny = await page.$$eval("header button, [data-page]:not([hidden]) button.plain, .slo-handle, nav a", (all) => all.filter((one) => one.offsetParent).map((one) => [one.outerHTML.slice(0, 80), one.offsetWidth, one.offsetHeight]).filter(([, width, height]) => width < 24 || height < 24));
+    assert.deepEqual(tiny, [], view);
+  }
+  await visit(page, address, `answer?${QUESTION}`);
+  await page.locator(".plot").scrollIntoViewIfNeeded();
+  const { x, y } = await point(page, -1);
+  await page.touchscreen.tap(x, y);
+  const card = await page.locator(".tip").boundingBox();
+  assert.ok(card.x >= 0 && card.x + card.width <= 375 && card.y + card.height <= 812, JSON.stringify(card));
+  await page.tap(".tip >> text=Open");
+  await page.waitForFunction(() => location.hash.includes("plan="));
+  assert.deepEqual(faults, []);
+  await close();
+}
+
+const TESTS = { palette, chips, screen, front, states, gone, compare, where };
+
+/** All instruments of the page at an address. */
+export async function instruments(browser, address, names = Object.keys(TESTS)) {
+  for (const name of names) {
+    if (!TESTS[name]) continue;
+    const { page, faults, close } = await opened(browser, address);
+    await TESTS[name](page, address);
+    assert.deepEqual(faults.filter((fault) => !/422|ERR_FAILED/.test(fault)), [], name);
+    await close();
+  }
+  for (const [name, test] of Object.entries({ folded, phone })) if (names.length > 1 || names[0] === name) await test(browser, address);
+}
+
+if (process.argv[1] === import.meta.filename) {
+  const [address, ...names] = process.argv.slice(2);
+  const browser = await launched();
+  try {
+    await instruments(browser, address, names.length ? names : undefined);
+    console.log("instruments: as they should be");
+  } finally {
+    await browser.close();
+  }
+}
