@@ -9,6 +9,7 @@ use crate::report::runs::{compared_runs, listed_runs, shown_run};
 use crate::report::table::table;
 use crate::request::retrain::medians_table;
 use crate::request::runs::read_runs;
+use crate::request::validate::given::GivenRunFacts;
 use crate::spec::calibration_version::CalibrationVersion;
 use crate::spec::error::Error;
 use crate::spec::run::RunRecord;
@@ -17,6 +18,7 @@ use crate::store::catalog::Catalog;
 use crate::store::file::{self, FileSizeLimit};
 use crate::store::runs::signature::{SignatureLine, SigningKeyFile};
 use crate::store::runs::{RunStore, StoreCheck, user_store};
+use crate::validate::imported::{imported_runs, is_imported};
 
 const AFTER: &str = "\
 A store is a file to which runs are only appended: by `bench --store`, `runs import` and `serve --store`. The user's own is \
@@ -146,9 +148,15 @@ pub struct ExportedRuns {
 
 #[derive(Clone, Debug, clap::Args)]
 pub struct ImportedRuns {
-    /// Files of runs; one with a signature next to it (FILE.sig) is read only where that holds
+    /// Files of runs, or of other benchmark tools as `validate` reads them; one with a signature next to it (FILE.sig) is
+    /// read only where that holds
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub given: GivenRunFacts,
+    /// Runtime of the server, where the file does not state one
+    #[arg(long, value_name = "NAME", help_heading = "Runs of benchmark files")]
+    pub runtime: Option<String>,
 }
 
 #[derive(Clone, Debug, clap::Args)]
@@ -263,15 +271,16 @@ impl ExportedRuns {
 
 impl ImportedRuns {
     fn run(&self, store: &Path) -> Result<ExitStatus, CliError> {
+        let given = GivenRunFacts { runtime: self.runtime.clone(), ..self.given.clone() };
         let runs: Vec<Vec<RunRecord>> =
-            self.files.iter().map(|path| imported(path)).collect::<Result<_, Error>>()?;
+            self.files.iter().map(|path| imported(path, &given)).collect::<Result<_, Error>>()?;
         let appended = RunStore::open(store)?.append(&runs.concat())?;
         say(&format!("{} added, {} known before\n", count(appended.added, "run"), appended.known))
     }
 }
 
 /// The runs of a file, whose signature holds where it has one.
-fn imported(path: &Path) -> Result<Vec<RunRecord>, Error> {
+fn imported(path: &Path, given: &GivenRunFacts) -> Result<Vec<RunRecord>, Error> {
     let text = file::read_most(path, FileSizeLimit::Table)?;
     let name = file::shown(path);
     let signature = signature_of(path);
@@ -285,7 +294,12 @@ fn imported(path: &Path) -> Result<Vec<RunRecord>, Error> {
             return Err(Error::new("", found, "the lines that were signed", fix).in_file(name));
         }
     }
-    read_runs(&text, &name)
+    if !is_imported(&text) {
+        return read_runs(&text, &name);
+    }
+    let known = |run| given.applied(run)?.complete().cloned();
+    let runs: Result<_, Error> = imported_runs(&text, &name)?.runs.into_iter().map(known).collect();
+    runs.map_err(|fault| fault.in_file(name))
 }
 
 fn check_text(check: &StoreCheck) -> String {
