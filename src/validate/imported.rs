@@ -146,7 +146,7 @@ struct Importer {
     read: RunReader,
 }
 
-/// The importers, those with the rarest keys first: several tools have their keys from one another's files.
+/// The importers, those with the rarest keys first: several tools share keys.
 const IMPORTERS: [Importer; 10] = [
     Importer { tool: BenchTool::LlmD, recognises: llm_d::recognises, read: llm_d::read },
     Importer { tool: BenchTool::GuideLlm, recognises: guidellm::recognises, read: guidellm::read },

@@ -124,6 +124,8 @@ struct LoadKeys {
     clients: &'static str,
     rate: &'static str,
     pattern: &'static str,
+    /// The pattern where none is stated.
+    usual: &'static str,
 }
 
 /// The places of a load: GenAI-Perf's, AIPerf's until version 0.8, and those of a phase since.
@@ -132,16 +134,20 @@ const LOADS: [LoadKeys; 2] = [
         below: "input_config.perf_analyzer.stimulus",
         clients: "concurrency",
         rate: "request_rate",
-        pattern: "pattern",
+        // Not stated; the default of `perf_analyzer` (its docs/cli.md, `--request-distribution`).
+        pattern: "request_distribution",
+        usual: "constant",
     },
     LoadKeys {
         below: "input_config.loadgen",
         clients: "concurrency",
         rate: "request_rate",
         pattern: "request_rate_mode",
+        usual: "poisson",
     },
 ];
-const OF_A_PHASE: LoadKeys = LoadKeys { below: "", clients: "concurrency", rate: "rate", pattern: "type" };
+const OF_A_PHASE: LoadKeys =
+    LoadKeys { below: "", clients: "concurrency", rate: "rate", pattern: "type", usual: "poisson" };
 
 /// The load: clients, or a rate.
 fn load(fields: &FileFields<'_>, run: &mut RunRecord) -> Result<(), Error> {
@@ -162,7 +168,7 @@ fn stated_load(stated: &FileFields<'_>, keys: &LoadKeys, run: &mut RunRecord) ->
         run.concurrency = stated.some(keys.clients)?;
         return Ok(());
     };
-    let variation = match stated.text(keys.pattern)?.unwrap_or("poisson").to_lowercase().as_str() {
+    let variation = match stated.text(keys.pattern)?.unwrap_or(keys.usual).to_lowercase().as_str() {
         "constant" => Some(0.0),
         "poisson" => Some(1.0),
         // A gamma distribution of this shape has this coefficient of variation.

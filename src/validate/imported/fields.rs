@@ -40,8 +40,11 @@ impl<'a> FileFields<'a> {
     }
 
     /// The value of a path, whose parts are keys, or places in a list. A whole path that is a key counts as one. Null is
-    /// nothing.
+    /// nothing. An empty path is a value itself, if it is no object: an object has no key of that name.
     pub(super) fn find(&self, path: &str) -> Option<&'a Value> {
+        if path.is_empty() {
+            return Some(self.value).filter(|value| !value.is_null() && !value.is_object());
+        }
         let found = self.value.get(path).or_else(|| {
             path.split('.').try_fold(self.value, |value, part| match value {
                 Value::Array(items) => items.get(part.parse::<usize>().ok()?),

@@ -68,7 +68,10 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
 
 /// Fills a run with the figures of its answered requests; `failed` were not answered.
 pub(super) fn fill(run: &mut RunRecord, samples: &[RequestSample], failed: u64) -> Result<(), Error> {
-    REQUESTS.check_whole("requests", samples.len() as u64 + failed)?;
+    let all = samples.len() as u64 + failed;
+    if all > 0 {
+        REQUESTS.check_whole("requests", all)?;
+    }
     for (latency, of) in [
         (RunLatency::Ttft, (|one| one.ttft_ms) as fn(&RequestSample) -> Option<f64>),
         (RunLatency::Tpot, |one| one.tpot_ms),
