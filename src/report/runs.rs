@@ -145,26 +145,25 @@ const PREDICTED: [(&str, &str); 4] = [
 /// Two runs side by side.
 pub fn compared_runs(runs: [&RunRecord; 2]) -> ComparedRuns {
     let records = runs.map(|run| serde_json::to_value(run).expect("runs have only text keys"));
-    let keys = |of: &dyn Fn(&Value) -> Option<Value>| {
+    let keys = |within: Option<&str>| {
         let mut keys: Vec<String> = vec![];
-        for fields in records.iter().filter_map(|record| of(record)?.as_object().cloned()) {
-            fields
-                .into_iter()
-                .filter(|(key, _)| !keys.contains(key))
-                .map(|(key, _)| key)
-                .collect::<Vec<_>>()
-                .into_iter()
-                .for_each(|key| keys.push(key));
+        for record in &records {
+            let fields = within.map_or(Some(record), |key| record.get(key)).and_then(Value::as_object);
+            for key in fields.into_iter().flat_map(|fields| fields.keys()) {
+                if !keys.contains(key) {
+                    keys.push(key.clone());
+                }
+            }
         }
         keys
     };
-    let properties = keys(&|record| Some(record.clone()));
+    let properties = keys(None);
     let properties = properties.into_iter().filter(|key| !NO_PROPERTY.contains(&key.as_str()));
     let differences = properties.map(|key| RunDifference {
         values: [0, 1].map(|at: usize| records[at].get(&key).cloned().unwrap_or_default()),
         key,
     });
-    let figures = keys(&|record| record.get("metrics").cloned()).into_iter().map(|figure| {
+    let figures = keys(Some("metrics")).into_iter().map(|figure| {
         let values = [0, 1].map(|at: usize| records[at]["metrics"][&figure].as_f64());
         let predicted = PREDICTED.iter().find(|(key, _)| *key == figure).map(|(_, key)| *key);
         ComparedRunFigure {
