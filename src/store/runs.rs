@@ -161,11 +161,6 @@ impl RunStore {
         Ok(RunStore { connection, path: path.to_owned(), salt })
     }
 
-    /// Where it is.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
     fn fault(&self) -> impl Fn(rusqlite::Error) -> Error + use<> {
         let path = self.path.clone();
         move |error| of_sqlite(&path, &error)
@@ -264,14 +259,6 @@ impl RunStore {
             })
         };
         self.selected_texts(start)?.iter().map(read).collect()
-    }
-
-    /// The end of the chain.
-    ///
-    /// # Errors
-    /// The file cannot be read.
-    pub fn head(&self) -> Result<ChainHead, Error> {
-        head_of(&self.connection).map_err(self.fault())
     }
 
     /// Reads every record and computes its hash and the chain again, checks every signature, and lets SQLite check the

@@ -195,13 +195,6 @@ pub fn served(best: &ReportedDeployment, inputs: &ReportInputs) -> String {
     format!("{} weights on {}{}", weights(best), runtime(inputs), offloaded(best, inputs))
 }
 
-/// Plan, format, runtime and objective value in one line.
-pub fn sentence(best: &ReportedDeployment, inputs: &ReportInputs) -> String {
-    let yielded = yielded(best, inputs).map_or_else(String::new, |text| format!(": {text}"));
-    let (weights, runtime) = (weights(best), runtime(inputs));
-    format!("{}, {weights}, {runtime}{}{yielded}", plan(best), offloaded(best, inputs))
-}
-
 /// The figures of the headline: of the objective, throughput and cost, each with what can be counted on, and the odds.
 fn figures(best: &ReportedDeployment, inputs: &ReportInputs) -> Option<String> {
     let metrics = best.metrics.as_ref()?;
