@@ -12,7 +12,7 @@ const cut = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…
 /** The shown answer as SVG; its texts are those of the page. An address of this machine alone is no link for others. */
 export function card(section, link) {
   const text = (selector) => section.querySelector(selector)?.textContent.replace(/\s+/g, " ").trim() ?? "";
-  const figures = [...section.querySelectorAll(".card")].map((one) => [one.querySelector("h3").textContent, one.querySelector(".big").textContent.trim()]);
+  const figures = [...section.querySelectorAll(".metrics .card")].map((one) => [one.querySelector("h3 span, h3").textContent, one.querySelector(".big").textContent.trim()]);
   const said = text(".proof").split(" · ");
   const [proved, problem] = [said.slice(0, -1).join(" · "), said.at(-1)];
   const column = WIDTH / PLACES;
