@@ -108,6 +108,6 @@ mod tests {
         };
         let known = in_known_names(&Catalog::default(), &[run]).remove(0);
         assert_eq!((known.runtime_id.as_str(), known.runtime_version.as_deref()), ("vllm", Some("0.6.4")));
-        assert_eq!((known.hardware_id.as_deref(), known.devices), (Some("rtx-4090"), Some(2)));
+        assert_eq!((known.hardware_id.as_deref(), known.devices), (Some("nvidia-rtx-4090"), Some(2)));
     }
 }

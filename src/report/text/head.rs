@@ -202,7 +202,14 @@ fn figures(best: &ReportedDeployment, inputs: &ReportInputs) -> Option<String> {
     let first = objective.filter(|metric| *metric != Metric::OutputTokS);
     let figure = |metric: Metric| {
         let value = format_metric(metric, best.figure(metric)?);
-        let sure = counted_on(best, metric).map(|end| format!(" (count on {})", format_metric(metric, end)));
+        let sure = counted_on(best, metric).map(|end| format_metric(metric, end));
+        // Words after the number are those of the value.
+        let sure = sure.map(|end| match (end.split_once(' '), value.split_once(' ')) {
+            (Some((number, unit)), Some((_, of_value))) if unit == of_value => {
+                format!(" (count on {number})")
+            }
+            _ => format!(" (count on {end})"),
+        });
         Some(value + &sure.unwrap_or_default())
     };
     let cost = metrics

@@ -373,11 +373,14 @@ fn more(command: &str, contents: &str, width: usize) -> String {
     next(&[(line(&[command, "--detail"]), contents), file], width)
 }
 
+/// Deployments of which neither the devices nor the kind of plan were measured under their runtime.
+const FAR: [Nearness; 4] = [Nearness::Hardware, Nearness::Vendor, Nearness::Split, Nearness::Nothing];
+
 /// The run that would narrow the intervals, and its effect, where nothing like the deployment was measured.
 fn next_run(of: &ReportedDeployment, launch: Option<&LaunchReport>) -> Option<(String, String)> {
-    let near = of.intervals.as_ref().is_some_and(|known| known.near == Nearness::Measured);
-    let known = near && of.evidence.is_some_and(|evidence| evidence.rows > 0);
-    let run = launch?.next_run.as_ref().filter(|_| !known)?;
+    let is_far = of.intervals.as_ref().is_some_and(|known| FAR.contains(&known.near));
+    let is_new = of.evidence.is_none_or(|evidence| evidence.rows == 0);
+    let run = launch?.next_run.as_ref().filter(|_| is_far || is_new)?;
     Some((run.command.trim_start_matches("mantile-opt ").to_owned(), run.words()))
 }
 
