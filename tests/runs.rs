@@ -30,7 +30,7 @@ fn run(id: &str, concurrency: u64) -> RunRecord {
         model_id: "meta-llama/Llama-3.1-8B-Instruct".to_owned(),
         runtime_id: "vllm".to_owned(),
         runtime_version: Some("0.10.2".to_owned()),
-        hardware_id: Some("h100-sxm".to_owned()),
+        hardware_id: Some("nvidia-h100-sxm".to_owned()),
         devices: Some(1),
         quant: Some("bf16".to_owned()),
         context_tokens: 1024,
@@ -320,7 +320,7 @@ fn an_alarm_is_on_at_thirteen_percent_and_not_at_eleven() {
     let of = |count, error: f64| drift(&catalog, &planted(&catalog, count, with_error(error)));
     let found = of(10, 0.13);
     let [group] = &found.groups[..] else { panic!("{found:?}") };
-    assert_eq!((group.runtime.as_str(), group.hardware.as_str()), ("vllm", "h100-sxm"));
+    assert_eq!((group.runtime.as_str(), group.hardware.as_str()), ("vllm", "nvidia-h100-sxm"));
     let [decode, ttft] = &group.figures[..] else { panic!("{found:?}") };
     assert_eq!((decode.figure, ttft.figure), (DriftFigure::Decode, DriftFigure::Ttft));
     assert!((decode.median_error - 0.13).abs() < 1e-9 && decode.alarm && !ttft.alarm, "{found:?}");
@@ -410,5 +410,8 @@ fn a_server_keeps_runs_over_its_end_and_retrains_on_an_alarm() {
     assert_eq!((&last["accepted"], &last["refit_due"]), (&json!(10), &json!(false)), "{last}");
     let (_, _, metrics) = server.send("GET", "/metrics", &[], "");
     assert!(metrics.contains("mantile_runs_stored_total 10\n"), "{metrics}");
-    assert!(metrics.contains("mantile_drift_alarm{runtime=\"vllm\",hardware=\"h100-sxm\","), "{metrics}");
+    assert!(
+        metrics.contains("mantile_drift_alarm{runtime=\"vllm\",hardware=\"nvidia-h100-sxm\","),
+        "{metrics}"
+    );
 }

@@ -23,7 +23,7 @@ const EXAMPLES: [(&str, &str); 3] = [
     ),
 ];
 
-/// The command line that an empty one stands for; none without an accelerator.
+/// The command line in place of an empty one; none without an accelerator.
 ///
 /// # Errors
 /// The catalogue cannot be read.

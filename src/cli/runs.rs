@@ -89,7 +89,7 @@ pub enum RunsAction {
     /// Write the runs to a file, a line of JSON each, without identifiers of hardware
     Export(ExportedRuns),
     /// Append the runs of files: JSON Lines of `bench` or of `runs export`
-    Import(ImportedRuns),
+    Import(Box<ImportedRuns>),
     /// Check every hash, the chain of hashes and every signature. Exit code 2 where one is wrong
     Verify(CheckedStore),
     /// Sign the last record, and with it all before it (Ed25519)

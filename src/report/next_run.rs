@@ -6,7 +6,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::number::{digits, time};
+use super::number::time;
 use super::result::{Quantiles, ReportedDeployment};
 use crate::spec::correction::narrowed_by_one;
 use crate::spec::notation::PlanText;
@@ -80,8 +80,6 @@ impl NextRun {
     /// Its effect in words.
     pub fn words(&self) -> String {
         let [low, high] = self.tpot_ms.then;
-        let usd = self.usd.map_or_else(String::new, |usd| format!(", {} USD", digits(usd)));
-        let ends = super::text::screen::ends(&time(low), &time(high));
-        format!("measure one replica: TPOT {ends} then, after {}{usd}", time(self.seconds * 1e3))
+        format!("measure it: TPOT {} then", super::text::screen::ends(&time(low), &time(high)))
     }
 }

@@ -324,7 +324,7 @@ impl RunStore {
         Ok(signed)
     }
 
-    /// Limits the file to so many pages, as a full disk does.
+    /// Limits the number of pages of the file, as a full disk does.
     #[cfg(feature = "internals")]
     pub fn limit_pages(&self, most: u64) {
         // A limit that cannot be set leaves the file without one, which the test then sees.

@@ -250,8 +250,8 @@ pub fn answer(answer: &OptimizeResult, best: &ReportedDeployment, width: usize) 
     let line = wrap(&in_words(best, inputs, &weights(best)), width, 0, 2);
     let style = if answer.status == Status::Optimal { GOOD } else { BOLD };
     let warnings = theoretical(inputs) + &warning(unproved(answer));
-    let below = [proof(answer), conditions(inputs)].map(|text| wrap(&text, width, 0, 2)).concat();
-    warnings + &headline(style, &line) + &below
+    let below = format!("{}; {}", proof(answer), conditions(inputs));
+    warnings + &headline(style, &line) + &wrap(&below, width, 0, 2)
 }
 
 /// Lines of which the first is in a style.
@@ -301,7 +301,6 @@ pub fn estimate(report: &EstimateResult, width: usize) -> String {
         text.extend(candidate.violations.iter().map(|reason| wrap(&format!("- {reason}"), width, 2, 4)));
     }
     let line = in_words(candidate, inputs, &format!("{weights} weights, {kv_format} KV"));
-    let below = evidence(candidate).into_iter().chain([conditions(inputs)]);
-    let below: String = below.map(|text| wrap(&text, width, 0, 2)).collect();
-    text + &headline(BOLD, &wrap(&line, width, 0, 2)) + &below
+    let below: Vec<String> = evidence(candidate).into_iter().chain([conditions(inputs)]).collect();
+    text + &headline(BOLD, &wrap(&line, width, 0, 2)) + &wrap(&below.join("; "), width, 0, 2)
 }

@@ -50,11 +50,9 @@ pub fn optimize(answer: &OptimizeResult, width: usize) -> String {
     };
     let plan = format!("--plan {}", shell_word(&best.notation));
     let measured = next_run(best, answer.launch.as_ref());
-    let mut commands = vec![
-        (line(&[&flags, "--detail"]), "breakdown and Pareto front"),
-        (line(&["explain", &flags, &plan, "--number tpot"]), "formulas and sources"),
-    ];
-    commands.extend(measured.as_ref().map(|(command, effect)| (command.clone(), effect.as_str())));
+    let explained = (line(&["explain", &flags, &plan, "--number tpot"]), SOURCES.to_owned());
+    let (second, effect) = measured.unwrap_or(explained);
+    let commands = [(line(&[&flags, "--detail"]), "breakdown and Pareto front"), (second, &effect)];
     join([
         head::answer(answer, best, width),
         slo_table(best, &answer.question, width),
@@ -82,12 +80,13 @@ pub fn estimate(report: &EstimateResult, width: usize) -> String {
     let flags = Scenario { deployment: None, ..scenario }.flags();
     let plan = format!("--plan {}", shell_word(&candidate.notation));
     let mut commands = vec![(line(&["estimate", &flags, &plan, "--detail"]), "memory, breakdown, sources")];
-    if candidate.metrics.is_some() {
-        commands.push((line(&["explain", &flags, &plan, "--number ttft"]), "formulas and sources"));
-    }
+    let explained = candidate
+        .metrics
+        .is_some()
+        .then(|| (line(&["explain", &flags, &plan, "--number ttft"]), SOURCES.to_owned()));
+    let second = next_run(candidate, report.launch.as_ref()).or(explained);
+    commands.extend(second.as_ref().map(|(command, effect)| (command.clone(), effect.as_str())));
     commands.push((flags, "the best plan for this"));
-    let measured = next_run(candidate, report.launch.as_ref());
-    commands.extend(measured.as_ref().map(|(command, effect)| (command.clone(), effect.as_str())));
     let (head, table) = (head::estimate(report, width), slo_table(candidate, inputs, width));
     // The risk is in place of the empty line, so that the screen is not longer.
     let (head, table) = match head::risk(report, width) {
@@ -375,6 +374,9 @@ fn more(command: &str, contents: &str, width: usize) -> String {
 
 /// Deployments of which neither the devices nor the kind of plan were measured under their runtime.
 const FAR: [Nearness; 4] = [Nearness::Hardware, Nearness::Vendor, Nearness::Split, Nearness::Nothing];
+
+/// The effect of the command that explains a number.
+const SOURCES: &str = "formulas and sources";
 
 /// The run that would narrow the intervals, and its effect, where nothing like the deployment was measured.
 fn next_run(of: &ReportedDeployment, launch: Option<&LaunchReport>) -> Option<(String, String)> {

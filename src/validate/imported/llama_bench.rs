@@ -94,7 +94,7 @@ pub(super) fn read(content: &FileContent<'_>) -> Result<Vec<RunRecord>, Error> {
     Ok(runs)
 }
 
-/// What tests that belong together share.
+/// The settings that tests of one run have in common.
 fn settings(fields: &FileFields<'_>) -> Value {
     let all = fields.value.as_object().into_iter().flatten();
     let shared = all.filter(|(key, _)| !OWN.contains(&key.as_str()));
@@ -153,7 +153,7 @@ fn paired(common: &RunRecord, tests: &[Test]) -> Vec<RunRecord> {
     pairs.chain(whole).collect()
 }
 
-/// What the settings of tests say of the run. Its prompt is that of the cache, to which a test adds.
+/// The run without its figures, by the settings of its tests. Its prompt is that of the cache, to which a test adds.
 fn common(fields: &FileFields<'_>) -> Result<RunRecord, Error> {
     let named = fields.text("model_filename")?.map(file_name);
     let (model, of_file) = named.map(|name| (name.0.to_owned(), name.1.to_owned())).unwrap_or_default();
@@ -219,7 +219,7 @@ fn is_format(word: &str) -> bool {
     let numbered = |start: &&str| {
         small.strip_prefix(*start).is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit()))
     };
-    FORMATS.iter().any(|start| numbered(&start))
+    FORMATS.iter().any(numbered)
 }
 
 /// The weight format in the description of a model: `qwen2 7B Q4_K - Medium` has `Q4_K_M`.
