@@ -51,12 +51,12 @@ fn subject(inputs: &ReportInputs) -> String {
 
 /// The problem: model, hardware, traffic, latency SLOs, objective.
 pub fn problem(inputs: &ReportInputs) -> String {
-    format!("{}, {}", subject(inputs), conditions(inputs))
+    format!("{}, {}; {}", subject(inputs), count(inputs.devices, "device"), conditions(inputs))
 }
 
-/// Devices, traffic, latency SLOs, objective.
+/// Traffic, latency SLOs, objective.
 fn conditions(inputs: &ReportInputs) -> String {
-    let ReportInputs { devices, workload, isl, osl, prefix, .. } = inputs;
+    let ReportInputs { workload, isl, osl, prefix, .. } = inputs;
     let cached = if *prefix > 0 { format!(" ({} cached)", grouped(*prefix)) } else { String::new() };
     let images = inputs.images.map_or(String::new(), |images| {
         let each = count(images.tokens, "token");
@@ -90,8 +90,7 @@ fn conditions(inputs: &ReportInputs) -> String {
     };
     let limits = if limits.is_empty() { "no latency SLO".to_string() } else { limits.join(", ") };
     format!(
-        "{}; {workload}: {} tokens in{cached}{images}, {} out{flow}{speculation}; {limits}{risk}; objective {}",
-        count(*devices, "device"),
+        "{workload}: {} tokens in{cached}{images}, {} out{flow}{speculation}; {limits}{risk}; objective {}",
         grouped(*isl),
         grouped(*osl),
         inputs.objective
@@ -196,8 +195,8 @@ pub fn served(best: &ReportedDeployment, inputs: &ReportInputs) -> String {
 }
 
 /// The figures of the headline: of the objective, throughput and cost, each with what can be counted on, and the odds.
-fn figures(best: &ReportedDeployment, inputs: &ReportInputs) -> Option<String> {
-    let metrics = best.metrics.as_ref()?;
+fn figures(best: &ReportedDeployment, inputs: &ReportInputs) -> Vec<String> {
+    let Some(metrics) = &best.metrics else { return vec![] };
     let objective = inputs.optimize.first().map(|term| term.metric);
     let first = objective.filter(|metric| *metric != Metric::OutputTokS);
     let figure = |metric: Metric| {
@@ -216,13 +215,16 @@ fn figures(best: &ReportedDeployment, inputs: &ReportInputs) -> Option<String> {
         .usd_per_mtok
         .filter(|_| objective.is_none_or(|metric| metric.entry().needs != MetricInput::Price));
     let odds = best.slo_odds.as_ref().map(|odds| format!("SLO odds {}", percent(odds.all)));
-    let parts = [
+    // The first ones are the last that a narrow terminal leaves out.
+    [
         first.and_then(figure),
         figure(Metric::OutputTokS),
-        cost.map(|usd| format_metric(Metric::UsdPerMtok, usd)),
         odds,
-    ];
-    Some(parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
+        cost.map(|usd| format_metric(Metric::UsdPerMtok, usd)),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 /// The end of the interval that nine measurements of ten are as good as; none without an interval.
@@ -237,17 +239,26 @@ fn counted_on(best: &ReportedDeployment, metric: Metric) -> Option<f64> {
     }
 }
 
-/// Model, hardware, plan, formats and runtime, with the figures.
-fn in_words(best: &ReportedDeployment, inputs: &ReportInputs, formats: &str) -> String {
-    let figures = figures(best, inputs).map_or_else(String::new, |text| format!(", {text}"));
-    let plan = plan(best);
-    format!("{}: {plan}, {formats}, {}{}{figures}", subject(inputs), runtime(inputs), offloaded(best, inputs))
+/// Lines of the headline, at most: the rest is below it.
+const HEADLINE: usize = 2;
+
+/// Model, hardware, plan, formats and runtime in lines, with as many figures as two lines have space for.
+fn in_words(best: &ReportedDeployment, inputs: &ReportInputs, formats: &str, width: usize) -> String {
+    let plan = format!("{}: {}, {formats}, {}", subject(inputs), plan(best), runtime(inputs));
+    let plan = plan + &offloaded(best, inputs);
+    let figures = figures(best, inputs);
+    let with = |known: usize| {
+        let parts = std::iter::once(&plan).chain(&figures[..known]).map(String::as_str);
+        wrap(&parts.collect::<Vec<_>>().join(", "), width, 0, 2)
+    };
+    let fits = (0..=figures.len()).rev().map(with).find(|lines| lines.lines().count() <= HEADLINE);
+    fits.unwrap_or_else(|| with(figures.len().min(1)))
 }
 
 /// The result in one line, its proof in the next, then the problem.
 pub fn answer(answer: &OptimizeResult, best: &ReportedDeployment, width: usize) -> String {
     let inputs = &answer.question;
-    let line = wrap(&in_words(best, inputs, &weights(best)), width, 0, 2);
+    let line = in_words(best, inputs, &weights(best), width);
     let style = if answer.status == Status::Optimal { GOOD } else { BOLD };
     let warnings = theoretical(inputs) + &warning(unproved(answer));
     let below = format!("{}; {}", proof(answer), conditions(inputs));
@@ -300,7 +311,7 @@ pub fn estimate(report: &EstimateResult, width: usize) -> String {
         text.push_str(&format!("{}\n", styled(BAD, verdict)));
         text.extend(candidate.violations.iter().map(|reason| wrap(&format!("- {reason}"), width, 2, 4)));
     }
-    let line = in_words(candidate, inputs, &format!("{weights} weights, {kv_format} KV"));
+    let line = in_words(candidate, inputs, &format!("{weights} weights, {kv_format} KV"), width);
     let below: Vec<String> = evidence(candidate).into_iter().chain([conditions(inputs)]).collect();
-    text + &headline(BOLD, &wrap(&line, width, 0, 2)) + &wrap(&below.join("; "), width, 0, 2)
+    text + &headline(BOLD, &line) + &wrap(&below.join("; "), width, 0, 2)
 }
