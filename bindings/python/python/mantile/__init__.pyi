@@ -1019,6 +1019,7 @@ def diagnose(
     command: str | None = None,
     command_files: Mapping[str, Any] | None = None,
     command_variables: Mapping[str, Any] | None = None,
+    run: Mapping[str, Any] | None = None,
     ttft_ms: float | None = None,
     tpot_ms: float | None = None,
     output_tok_s: float | None = None,
@@ -1490,6 +1491,7 @@ def verify(
 def validate(
     *,
     tables: Iterable[Mapping[str, Any]] | None = None,
+    given: Mapping[str, Any] | None = None,
     left_out: str | None = None,
     by: Iterable[Literal['model', 'hardware', 'runtime', 'mode', 'near', 'class']] | None = None,
     kinds: bool | None = None,
@@ -1502,6 +1504,7 @@ def validate(
 def calibrate(
     *,
     tables: Iterable[Mapping[str, Any]] | None = None,
+    given: Mapping[str, Any] | None = None,
     runtime: Iterable[str] | None = None,
     whole: bool | None = None,
     gates: bool | None = None,

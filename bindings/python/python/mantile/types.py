@@ -600,6 +600,21 @@ class PublishedFlags(Record):
     source: str
 
 
+class NarrowedInterval(Record):
+    now: list[float]
+    then: list[float]
+
+
+class NextRun(Record):
+    command: str
+    devices: int
+    seconds: float
+    usd: float | None
+    ttft_ms: NarrowedInterval
+    tpot_ms: NarrowedInterval
+    output_tok_s: NarrowedInterval
+
+
 class LaunchFile(Record):
     path: str
     text: str
@@ -616,6 +631,7 @@ class LaunchReport(Record):
     unsupported: list[str]
     notes: list[str]
     published: PublishedFlags | None
+    next_run: NextRun | None
     files: list[LaunchFile]
 
 
@@ -1216,6 +1232,7 @@ class DeployAnswer(Answer, question="deploy"):
     unsupported: list[str]
     notes: list[str]
     published: PublishedFlags | None
+    next_run: NextRun | None
     files: list[LaunchFile]
 
 
