@@ -167,7 +167,7 @@ impl RunPlaces {
 }
 
 /// The start of a server.
-enum Started {
+enum LaunchedServer {
     Ready(StartedServer),
     Failed(Box<RunRecord>),
 }
@@ -211,8 +211,8 @@ impl Bench {
             return self.measured(catalog, scenario, endpoint, &mut places);
         }
         with_interrupt(|| match self.started(catalog, &scenario)? {
-            Started::Ready(server) => self.measured(catalog, scenario, &server.address, &mut places),
-            Started::Failed(run) => {
+            LaunchedServer::Ready(server) => self.measured(catalog, scenario, &server.address, &mut places),
+            LaunchedServer::Failed(run) => {
                 places.append(&run)?;
                 self.print(&[*run])
             }
@@ -262,7 +262,7 @@ impl Bench {
     }
 
     /// Starts the server that all loads are sent to.
-    fn started(&self, catalog: &Catalog, scenario: &Scenario) -> Result<Started, CliError> {
+    fn started(&self, catalog: &Catalog, scenario: &Scenario) -> Result<LaunchedServer, CliError> {
         let subject = BenchSubject::of(catalog, scenario.clone())?;
         let points: Vec<LoadPoint> = self.estimated(&subject)?.into_iter().map(|(point, _)| point).collect();
         let largest = LoadPoint::largest(&points).unwrap_or_else(|| subject.point(self.arrival_variation));
@@ -285,10 +285,10 @@ impl Bench {
         let mut server = StartedServer::start(&launch, self.log.as_deref())?;
         let within = Duration::try_from_secs_f64(self.start_timeout).unwrap_or(Duration::MAX);
         Ok(match server.ready(&health, within)? {
-            Ok(()) => Started::Ready(server),
+            Ok(()) => LaunchedServer::Ready(server),
             Err(failed) => {
                 show_failure(&failed)?;
-                Started::Failed(Box::new(failed.record(&subject, &largest, &found)))
+                LaunchedServer::Failed(Box::new(failed.record(&subject, &largest, &found)))
             }
         })
     }

@@ -69,7 +69,7 @@ impl ServedModels {
 }
 
 /// Months in which the parameters for the same quality halve, for the best open models of their time: Xiao et al., Densing
-/// law of LLMs (https://www.nature.com/articles/s42256-025-01137-0).
+/// law of LLMs (<https://www.nature.com/articles/s42256-025-01137-0>).
 const HALVING_MONTHS: f64 = 3.5;
 
 impl ServedModel {
