@@ -360,7 +360,7 @@ fn a_retraining_is_adopted_where_left_out_errors_fall_and_nowhere_else() {
     assert!(outcome.medians.iter().all(|median| median.after < median.before / 2.0), "{:?}", outcome.medians);
     let in_force = store.in_force(&catalog).unwrap();
     assert!(!drift(&in_force, &runs).alarm);
-    assert_eq!(store.versions().unwrap(), [version.clone()]);
+    assert_eq!(store.versions().unwrap(), std::slice::from_ref(version));
     is_whole(&store);
 }
 
