@@ -26,7 +26,7 @@ use tokio::sync::watch;
 
 use crate::report::result::EstimateResult;
 use crate::spec::error::Error;
-use crate::spec::run::{RunMethod, RunOrigin, RunOutcome, RunRecord};
+use crate::spec::run::{RunMethod, RunOutcome, RunRecord};
 use crate::spec::text::in_utc;
 use client::{ClientTally, RunContext};
 use load::{BodyMaker, LoadRun};
@@ -34,7 +34,6 @@ use points::{LoadPoint, PointLoad};
 use probe::{ServerFacts, facts, grown, scraped};
 use prompts::{TOKEN_BYTES, prompt};
 use protocol::{Protocol, TextRequest};
-use subject::program;
 use summary::{RunSummary, summary};
 
 pub use client::Endpoint;
@@ -212,9 +211,9 @@ impl BenchSession {
         (begun, server_metrics): (SystemTime, BTreeMap<String, f64>),
     ) -> RunRecord {
         let settings = &self.settings;
-        let (concurrency, rate_per_s, arrival_variation) = match point.load {
-            PointLoad::Clients(clients) => (Some(clients), None, None),
-            PointLoad::Rate { per_s, variation } => (None, Some(per_s), Some(variation)),
+        let arrival_variation = match point.load {
+            PointLoad::Clients(_) => None,
+            PointLoad::Rate { variation, .. } => Some(variation),
         };
         let connected = |(reason, _): (&String, &u64)| !reason.starts_with("connection");
         let outcome = match found.requests.answered {
@@ -226,15 +225,12 @@ impl BenchSession {
         };
         let tokens = |mean: Option<f64>, requested: u64| mean.map_or(requested, |mean| mean.round() as u64);
         RunRecord {
-            run_id: fresh_id(),
             timestamp_utc: in_utc(begun.duration_since(UNIX_EPOCH).unwrap_or_default()),
-            origin: RunOrigin::Own,
-            source: Some(program()),
             outcome,
             context_tokens: tokens(found.prompt_tokens, point.isl),
             output_tokens: tokens(found.output_tokens, point.osl),
-            concurrency,
-            rate_per_s,
+            concurrency: point.clients(),
+            rate_per_s: point.rate_per_s(),
             arrival_variation,
             method: Some(RunMethod {
                 protocol: settings.protocol.name().to_owned(),
@@ -248,7 +244,6 @@ impl BenchSession {
             metrics: found.metrics,
             repeats: Some(found.repeats),
             client: Some(found.client),
-            env: environment(),
             resolved_settings: self.facts.settings.clone(),
             server_metrics,
             ..subject.record(&self.facts, &self.model, predicted)
@@ -289,6 +284,7 @@ fn environment() -> BTreeMap<String, Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::next_run::ROUNDS;
 
     #[test]
     fn ids_are_uuids_and_differ() {
@@ -313,7 +309,10 @@ mod tests {
             seed: 1,
         };
         let point = |load| LoadPoint { isl: 1, osl: 1, load };
-        assert_eq!(settings.counted(&point(PointLoad::Clients(4))), 4..44);
+        let counted = settings.counted(&point(PointLoad::Clients(4)));
+        assert_eq!(counted, 4..44);
+        // The suggested run of an answer is of this length.
+        assert_eq!(counted.end as f64 / 4.0, ROUNDS);
         assert_eq!(settings.counted(&point(PointLoad::Rate { per_s: 2.0, variation: 1.0 })), 5..105);
         let settings = BenchSettings { requests: Some(25), warm_up: Some(0), ..settings };
         assert_eq!(settings.counted(&point(PointLoad::Clients(4))), 0..30);

@@ -139,12 +139,17 @@ impl LoadPoint {
         }
     }
 
+    /// Requests per second, where the load is a rate.
+    pub fn rate_per_s(&self) -> Option<f64> {
+        match self.load {
+            PointLoad::Clients(_) => None,
+            PointLoad::Rate { per_s, .. } => Some(per_s),
+        }
+    }
+
     /// The load in words.
     pub fn load_text(&self) -> String {
-        match self.load {
-            PointLoad::Clients(clients) => load_in_words(Some(clients), None),
-            PointLoad::Rate { per_s, .. } => load_in_words(None, Some(per_s)),
-        }
+        load_in_words(self.clients(), self.rate_per_s())
     }
 }
 

@@ -4,6 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use crate::request::runs::lines_of;
 use crate::spec::error::Error;
 use crate::spec::run::RunRecord;
 use crate::store::file::{shown, spell};
@@ -54,17 +55,15 @@ impl RecordFile {
     /// # Errors
     /// It cannot be written.
     pub fn append(&mut self, run: &RunRecord) -> Result<(), Error> {
-        let written = self.file.write_all(line(run).as_bytes()).and_then(|()| self.file.sync_data());
+        let written = self
+            .file
+            .write_all(lines_of(std::slice::from_ref(run)).as_bytes())
+            .and_then(|()| self.file.sync_data());
         written.map_err(|error| {
             let fix = "free the disk, and go on with --resume";
             Error::new("", spell(&error), "a file that can be written", fix).in_file(shown(&self.path))
         })
     }
-}
-
-/// A run as its line.
-pub fn line(run: &RunRecord) -> String {
-    format!("{}\n", serde_json::to_string(run).expect("runs have only text keys"))
 }
 
 #[cfg(test)]

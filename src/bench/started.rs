@@ -14,15 +14,14 @@ use tempfile::TempDir;
 use tokio::runtime::Builder;
 
 use super::client::Endpoint;
-use super::points::{LoadPoint, PointLoad};
+use super::points::LoadPoint;
 use super::probe::ServerFacts;
-use super::subject::{BenchSubject, program};
-use super::{environment, fresh_id};
+use super::subject::BenchSubject;
 use crate::launch::failure::{FailureReason, failure_in};
 use crate::report::launch::LaunchReport;
 use crate::report::result::EstimateResult;
 use crate::spec::error::Error;
-use crate::spec::run::{RunOrigin, RunOutcome, RunRecord};
+use crate::spec::run::{RunOutcome, RunRecord};
 use crate::spec::text::in_utc;
 use crate::store::file::{shown, spell};
 
@@ -166,25 +165,18 @@ impl FailedStart {
 
     /// The start as a record: its outcome with the reason, and no line of the output.
     pub fn record(&self, subject: &BenchSubject<'_>, point: &LoadPoint, found: &EstimateResult) -> RunRecord {
-        let (concurrency, rate_per_s) = match point.load {
-            PointLoad::Clients(clients) => (Some(clients), None),
-            PointLoad::Rate { per_s, .. } => (None, Some(per_s)),
-        };
+        let mut run = subject.record(&ServerFacts::default(), "", Some(found));
         let reason = serde_json::to_value(self.reason).unwrap_or_default();
-        let mut env = environment();
-        env.extend([("failure".to_owned(), reason), ("failure_stage".to_owned(), self.stage.clone().into())]);
+        let stage = self.stage.clone().into();
+        run.env.extend([("failure".to_owned(), reason), ("failure_stage".to_owned(), stage)]);
         RunRecord {
-            run_id: fresh_id(),
             timestamp_utc: in_utc(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()),
-            origin: RunOrigin::Own,
-            source: Some(program()),
             outcome: if self.is_out_of_memory() { RunOutcome::Oom } else { RunOutcome::NotStarted },
             context_tokens: point.isl,
             output_tokens: point.osl,
-            concurrency,
-            rate_per_s,
-            env,
-            ..subject.record(&ServerFacts::default(), "", Some(found))
+            concurrency: point.clients(),
+            rate_per_s: point.rate_per_s(),
+            ..run
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::points::{LoadPoint, PointLoad};
 use super::probe::ServerFacts;
+use super::{environment, fresh_id};
 use crate::report::result::{EstimateResult, Quantiles};
 use crate::request::UNCONTROLLED;
 use crate::request::estimate::{EstimateRequest, estimate};
@@ -9,7 +10,7 @@ use crate::spec::degree::Degree;
 use crate::spec::error::Error;
 use crate::spec::notation::PlanText;
 use crate::spec::objective::Metric;
-use crate::spec::run::{RunDegrees, RunPrediction, RunRecord};
+use crate::spec::run::{RunDegrees, RunOrigin, RunPrediction, RunRecord};
 use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
 use crate::store::resolved_scenario::ResolvedScenario;
@@ -26,7 +27,7 @@ pub struct BenchSubject<'a> {
 }
 
 /// The program with its version.
-pub(super) fn program() -> String {
+fn program() -> String {
     format!("{} {}", env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"))
 }
 
@@ -59,15 +60,11 @@ impl<'a> BenchSubject<'a> {
         if self.device.is_none() {
             return Ok(None);
         }
-        let (concurrency, rate) = match point.load {
-            PointLoad::Clients(clients) => (Some(clients), None),
-            PointLoad::Rate { per_s, .. } => (None, Some(per_s)),
-        };
         let mut scenario = Scenario {
             isl: Some(point.isl),
             osl: Some(point.osl),
-            concurrency,
-            rate,
+            concurrency: point.clients(),
+            rate: point.rate_per_s(),
             workload: self.scenario.workload.clone().or_else(|| Some(EQUAL_LENGTHS.to_owned())),
             ..self.scenario.clone()
         };
@@ -90,6 +87,10 @@ impl<'a> BenchSubject<'a> {
         let runtime = found.map(|found| found.question.runtime.clone()).or(stated(&self.scenario.runtime));
         let plan = found.map(|found| found.candidate.notation.clone());
         RunRecord {
+            run_id: fresh_id(),
+            origin: RunOrigin::Own,
+            source: Some(program()),
+            env: environment(),
             model_id: found.map_or_else(|| model.to_owned(), |found| found.question.model.clone()),
             runtime_id: runtime.or(facts.runtime.map(str::to_owned)).unwrap_or_else(|| "unknown".to_owned()),
             runtime_version: stated(&self.scenario.runtime_version).or(facts.version.clone()),

@@ -17,7 +17,7 @@ use super::token::token;
 use super::{CliError, ExitStatus};
 use crate::bench::points::{BenchSuite, LoadPoint};
 use crate::bench::protocol::Protocol;
-use crate::bench::records::{RecordFile, line};
+use crate::bench::records::RecordFile;
 use crate::bench::started::{FailedStart, StartedServer};
 use crate::bench::{BenchSession, BenchSettings, BenchSubject, Endpoint, LEAST_REPEATS, fresh_seed, is_done};
 use crate::report::launch::LaunchReport;
@@ -25,6 +25,7 @@ use crate::report::result::EstimateResult;
 use crate::report::runs::runs_table;
 use crate::report::table::table;
 use crate::request::optimize::{OptimizeRequest, at, optimize};
+use crate::request::runs::lines_of;
 use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
 use crate::spec::limits::{
@@ -249,7 +250,7 @@ impl Bench {
     }
 
     fn print(&self, runs: &[RunRecord]) -> Result<ExitStatus, CliError> {
-        let text = if self.json { runs.iter().map(line).collect() } else { runs_table(runs) };
+        let text = if self.json { lines_of(runs) } else { runs_table(runs) };
         OutputArgs::default().write(&text)?;
         Ok(ExitStatus::of(runs.iter().all(|run| run.outcome == RunOutcome::Measured)))
     }

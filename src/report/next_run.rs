@@ -15,7 +15,7 @@ use crate::spec::scenario::Scenario;
 use crate::spec::writer::shell_word;
 
 /// Rounds of all requests in flight that `bench` sends: ten repeats after a warm-up.
-const ROUNDS: f64 = 11.0;
+pub const ROUNDS: f64 = 11.0;
 
 /// p10 and p90 of a figure, now and after the run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

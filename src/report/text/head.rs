@@ -12,7 +12,7 @@ use crate::report::proof::StoppedBy;
 use crate::report::result::{EstimateResult, Feasibility, OptimizeResult, ReportedDeployment};
 use crate::report::table::grouped;
 use crate::search::outcome::Status;
-use crate::spec::objective::{Metric, MetricInput};
+use crate::spec::objective::{Direction, Metric, MetricInput};
 use crate::spec::percentile::{Confidence, OddsLevel};
 use crate::spec::role::Role;
 
@@ -227,16 +227,16 @@ fn figures(best: &ReportedDeployment, inputs: &ReportInputs) -> Vec<String> {
     .collect()
 }
 
+/// The figures of a headline that have an end to count on.
+const COUNTED: [Metric; 4] = [Metric::OutputTokS, Metric::Ttft, Metric::Tpot, Metric::E2e];
+
 /// The end of the interval that nine measurements of ten are as good as; none without an interval.
 fn counted_on(best: &ReportedDeployment, metric: Metric) -> Option<f64> {
-    let intervals = best.intervals.as_ref()?;
-    match metric {
-        Metric::OutputTokS => Some(intervals.output_tok_s.p10),
-        Metric::Ttft => Some(intervals.ttft_ms.p90),
-        Metric::Tpot => Some(intervals.tpot_ms.p90),
-        Metric::E2e => intervals.e2e_ms.map(|of| of.p90),
-        _ => None,
-    }
+    let ends = best.intervals.as_ref()?.get(metric).filter(|_| COUNTED.contains(&metric))?;
+    Some(match metric.entry().direction {
+        Direction::Maximize => ends.p10,
+        Direction::Minimize => ends.p90,
+    })
 }
 
 /// Lines of the headline, at most: the rest is below it.
