@@ -88,7 +88,8 @@ impl<'a> FileFields<'a> {
         };
         let found =
             number.filter(|number| (*number == 0.0 && number.is_sign_positive()) || limit.holds(*number));
-        found.map(Some).ok_or_else(|| self.fault(path, value, &format!("a number: 0, or {}", limit.range())))
+        let zero = if limit.or_zero { "" } else { "0, or " };
+        found.map(Some).ok_or_else(|| self.fault(path, value, &format!("a number: {zero}{}", limit.range())))
     }
 
     /// A measured number above 0. Tools write 0 where nothing was measured.
