@@ -471,3 +471,38 @@ fn the_suggested_run_is_a_command_that_narrows_the_interval() {
     let table = String::from_utf8(dry.stdout).unwrap();
     assert!(table.contains("16 clients"), "{table}");
 }
+
+/// A server that takes 60 ms a token, which this model on this device does not.
+fn slow(_: u64) -> ScriptedAnswer {
+    ScriptedAnswer { status: 200, waits: vec![Duration::from_millis(60); 4], alone: false }
+}
+
+#[test]
+fn a_running_server_is_measured_and_diagnosed() {
+    let (_, address) = ScriptedServer::start(slow);
+    let endpoint = format!("http://{address}");
+    let deployment = ["--model", "Llama-3.1-8B", "--hardware", "1xh100", "--tp", "1"];
+    let load = ["--isl", "64", "--osl", "4", "--concurrency", "2", "--json"];
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mantile-opt"));
+    let found =
+        command.args(["diagnose", "--endpoint", &endpoint]).args(deployment).args(load).output().unwrap();
+    let text = String::from_utf8_lossy(&found.stderr).into_owned();
+    assert_eq!(found.status.code(), Some(3), "{text}");
+    let answer: Value = serde_json::from_slice(&found.stdout).unwrap();
+    let metrics = answer["metrics"].as_array().unwrap();
+    let tpot = metrics.iter().find(|one| one["metric"] == "tpot_ms").unwrap();
+    near("TPOT", tpot["measured"].as_f64(), 60.0, 10.0);
+    assert_eq!(tpot["standing"], "slow");
+}
+
+#[test]
+fn a_server_that_answers_nothing_is_not_diagnosed() {
+    let (_, address) = ScriptedServer::start(|_| ScriptedAnswer { status: 500, waits: vec![], alone: false });
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mantile-opt"));
+    let endpoint = format!("http://{address}");
+    let words =
+        ["diagnose", "--endpoint", &endpoint, "--model", "Llama-3.1-8B", "--hardware", "1xh100", "--tp", "1"];
+    let found = command.args(words).output().unwrap();
+    assert_eq!(found.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&found.stderr).contains("answered no request"));
+}

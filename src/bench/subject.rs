@@ -10,13 +10,10 @@ use crate::spec::degree::Degree;
 use crate::spec::error::Error;
 use crate::spec::notation::PlanText;
 use crate::spec::objective::Metric;
-use crate::spec::run::{RunDegrees, RunOrigin, RunPrediction, RunRecord};
+use crate::spec::run::{EQUAL_LENGTHS, RunDegrees, RunOrigin, RunPrediction, RunRecord, UNKNOWN_RUNTIME};
 use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
 use crate::store::resolved_scenario::ResolvedScenario;
-
-/// The workload of the catalogue whose requests have all the same lengths, as those of a measurement have.
-const EQUAL_LENGTHS: &str = "benchmark";
 
 /// The deployment that a server runs.
 pub struct BenchSubject<'a> {
@@ -92,7 +89,9 @@ impl<'a> BenchSubject<'a> {
             source: Some(program()),
             env: environment(),
             model_id: found.map_or_else(|| model.to_owned(), |found| found.question.model.clone()),
-            runtime_id: runtime.or(facts.runtime.map(str::to_owned)).unwrap_or_else(|| "unknown".to_owned()),
+            runtime_id: runtime
+                .or(facts.runtime.map(str::to_owned))
+                .unwrap_or_else(|| UNKNOWN_RUNTIME.to_owned()),
             runtime_version: stated(&self.scenario.runtime_version).or(facts.version.clone()),
             hardware_id: self.device.clone().or(stated(&self.scenario.hardware)),
             devices: found.map(|found| found.candidate.devices),

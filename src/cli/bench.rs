@@ -1,7 +1,7 @@
 //! `bench`: measures a server under stated loads.
 
 use std::io::{IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
@@ -105,7 +105,7 @@ pub struct Bench {
     #[arg(long, value_name = "KEY=VALUES", help_heading = "Measurement")]
     pub vary: Vec<String>,
     /// Coefficient of variation of the gaps between arrivals under a rate: 0 for even gaps, 1 for Poisson arrivals, above for bursts
-    #[arg(long, value_name = "X", default_value = "1", value_parser = number(&ARRIVAL_VARIATION), allow_negative_numbers = true, help_heading = "Measurement")]
+    #[arg(long, value_name = "X", default_value_t = POISSON, value_parser = number(&ARRIVAL_VARIATION), allow_negative_numbers = true, help_heading = "Measurement")]
     pub arrival_variation: f64,
     /// Parts of a run whose agreement is measured
     #[arg(long, value_name = "N", default_value_t = LEAST_REPEATS, value_parser = whole(&REPEATS), allow_negative_numbers = true, help_heading = "Measurement")]
@@ -117,7 +117,7 @@ pub struct Bench {
     #[arg(long, value_name = "N", value_parser = whole(&WARM_UP), allow_negative_numbers = true, help_heading = "Measurement")]
     pub warm_up: Option<u64>,
     /// Longest time of a request; a longer one counts as timed out
-    #[arg(long, value_name = "S", default_value = "600", value_parser = number(&CLIENT_TIMEOUT), allow_negative_numbers = true, help_heading = "Measurement")]
+    #[arg(long, value_name = "S", default_value_t = REQUEST_TIMEOUT_S, value_parser = number(&CLIENT_TIMEOUT), allow_negative_numbers = true, help_heading = "Measurement")]
     pub client_timeout: f64,
     /// Send no keys beyond those of the interface: answers may end early
     #[arg(long, help_heading = "Measurement")]
@@ -144,6 +144,10 @@ pub struct Bench {
     pub applied: AppliedDefaults,
 }
 
+/// Longest time of a request, where none is stated.
+const REQUEST_TIMEOUT_S: f64 = 600.0;
+/// Coefficient of variation of the gaps between Poisson arrivals.
+const POISSON: f64 = 1.0;
 /// An address to which nothing is sent.
 const NOWHERE: &str = "http://127.0.0.1";
 /// The list of models, which every server has.
@@ -192,6 +196,45 @@ fn show_failure(failed: &FailedStart) -> Result<(), CliError> {
     let line = visible(&failed.line);
     writeln!(anstream::stderr(), "The server did not start: {}. {line}", failed.reason.words())?;
     Ok(())
+}
+
+/// The run of a server under the load of a problem, without a prediction of it. Settings are the defaults of `bench`.
+///
+/// # Errors
+/// The server cannot be reached, or answers no request.
+pub fn measured_now(
+    catalog: &Catalog,
+    scenario: &Scenario,
+    endpoint: &str,
+    token_file: Option<&Path>,
+) -> Result<RunRecord, CliError> {
+    let settings = BenchSettings {
+        endpoint: Endpoint::parse(endpoint, token_file.map(token).transpose()?)?,
+        protocol: Protocol::Chat,
+        model: None,
+        fixed_length: true,
+        repeats: LEAST_REPEATS,
+        requests: None,
+        warm_up: None,
+        timeout_s: REQUEST_TIMEOUT_S,
+        seed: fresh_seed(),
+    };
+    let session = BenchSession::begin(settings.clone())?;
+    let Scenario { isl, osl, concurrency, rate, .. } = scenario.clone();
+    let load = Scenario { isl, osl, concurrency, rate, ..Scenario::default() };
+    let subject = BenchSubject::of(catalog, load)?;
+    let point = subject.point(POISSON);
+    show_load((0, 1), &point)?;
+    let run = with_progress(settings.counted(&point).count(), |progress| {
+        session.measure(&subject, &point, None, progress)
+    });
+    if run.outcome != RunOutcome::Measured {
+        let fix = "see its log, or the outcome of `mantile-opt bench` on it";
+        return Err(
+            Error::new("endpoint", "a server that answered no request", "one that answers", fix).into()
+        );
+    }
+    Ok(run)
 }
 
 /// A load with its estimate.

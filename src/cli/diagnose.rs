@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+#[cfg(feature = "bench")]
+use super::bench::measured_now;
 use super::deadline::with_deadline;
 use super::estimate::{PlannedArgs, variable, with_command};
 use super::output::OutputArgs;
@@ -9,6 +11,10 @@ use super::validate::tables;
 use super::{CliError, ExitStatus};
 use crate::request::diagnose::{DiagnoseRequest, diagnose};
 use crate::request::estimate::EstimateRequest;
+#[cfg(feature = "bench")]
+use crate::request::runs::lines_of;
+#[cfg(feature = "bench")]
+use crate::request::validate::table::MeasuredTable;
 use crate::spec::error::Error;
 use crate::spec::limits::{MEASURED, number};
 use crate::store::catalog::Catalog;
@@ -22,6 +28,7 @@ Examples:
   mantile-opt diagnose --model Llama-3.1-8B --hardware 1xh100 --tp 1 --concurrency 64 --measured-tpot-ms 25
   mantile-opt diagnose --hardware 4xh100 --command 'vllm serve Qwen/Qwen3-32B -tp 4' --concurrency 32 --measured-tok-s 900
   mantile-opt diagnose --hardware 1xmi300x --tp 1 --measured-run vllm-bench.json
+  mantile-opt diagnose --endpoint http://127.0.0.1:8000 --model Qwen3-8B --hardware 1xl40s --tp 1 --concurrency 8
   mantile-opt diagnose --plan-from answer.json --measured-ttft-ms 800 --json";
 
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -38,6 +45,14 @@ pub struct Diagnose {
     /// Read the medians and the load from a run of bench or from the benchmark file of another tool
     #[arg(long, value_name = "FILE", help_heading = "Measured")]
     pub measured_run: Option<PathBuf>,
+    /// Measure a running server now, as `bench` does, under --isl, --osl and --concurrency or --rate
+    #[cfg(feature = "bench")]
+    #[arg(long, value_name = "URL", conflicts_with = "measured_run", help_heading = "Measured")]
+    pub endpoint: Option<String>,
+    /// A file with the bearer token that requests to the server carry
+    #[cfg(feature = "bench")]
+    #[arg(long, value_name = "FILE", requires = "endpoint", help_heading = "Measured")]
+    pub token_file: Option<PathBuf>,
     /// Measured median time to first token
     #[arg(long, value_name = "MS", value_parser = number(&MEASURED), allow_negative_numbers = true, help_heading = "Measured")]
     pub measured_ttft_ms: Option<f64>,
@@ -55,9 +70,20 @@ impl Diagnose {
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let request = self.request()?;
         self.planned.problem.save(catalog, &request.scenario)?;
+        #[cfg(feature = "bench")]
+        let request = self.measured(catalog, request)?;
         let report = with_deadline(None, |control| diagnose(catalog, &request, control))?;
         self.output.answer(&report, false)?;
         Ok(ExitStatus::of(report.is_expected()))
+    }
+
+    /// The request with a run of the server, where its address is stated.
+    #[cfg(feature = "bench")]
+    fn measured(&self, catalog: &Catalog, request: DiagnoseRequest) -> Result<DiagnoseRequest, CliError> {
+        let Some(endpoint) = &self.endpoint else { return Ok(request) };
+        let run = measured_now(catalog, &request.scenario, endpoint, self.token_file.as_deref())?;
+        let table = MeasuredTable { name: endpoint.clone(), csv: lines_of(&[run]) };
+        Ok(DiagnoseRequest { run: Some(table), ..request })
     }
 
     pub fn request(&self) -> Result<DiagnoseRequest, Error> {

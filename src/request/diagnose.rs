@@ -14,7 +14,7 @@ use crate::report::diagnose::{Diagnosis, MeasuredNumbers, diagnosis};
 use crate::spec::error::Error;
 use crate::spec::limits::MEASURED;
 use crate::spec::percentile::Percentile;
-use crate::spec::run::{RunLatency, RunRecord, RunStatistic};
+use crate::spec::run::{EQUAL_LENGTHS, RunLatency, RunRecord, RunStatistic, UNKNOWN_RUNTIME};
 use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
 
@@ -96,10 +96,13 @@ fn filled(scenario: &Scenario, run: &RunRecord, has_command: bool) -> Scenario {
     let has_load = scenario.concurrency.is_some() || scenario.rate.is_some();
     let mut filled = scenario.clone();
     filled.model = filled.model.or(of_run(some(&run.model_id)));
-    filled.runtime = filled.runtime.or(of_run(some(&run.runtime_id)));
+    filled.runtime = filled.runtime.or(of_run(some(&run.runtime_id).filter(|name| name != UNKNOWN_RUNTIME)));
     filled.hardware = filled.hardware.or(hardware);
     filled.isl = filled.isl.or(Some(run.context_tokens).filter(|tokens| *tokens > 0));
     filled.osl = filled.osl.or(Some(run.output_tokens).filter(|tokens| *tokens > 0));
+    if run.method.is_some() {
+        filled.workload = filled.workload.or_else(|| Some(EQUAL_LENGTHS.to_owned()));
+    }
     if !has_load {
         (filled.concurrency, filled.rate) = (run.concurrency, run.rate_per_s);
     }

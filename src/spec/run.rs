@@ -183,6 +183,12 @@ pub struct RunDegrees {
     pub replicas: Option<u64>,
 }
 
+/// The workload of the catalogue whose requests all have the same lengths, as those of a measurement of `bench` have.
+pub const EQUAL_LENGTHS: &str = "benchmark";
+
+/// The runtime of a run whose server names none.
+pub const UNKNOWN_RUNTIME: &str = "unknown";
+
 /// How a run was measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

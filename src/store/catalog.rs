@@ -38,7 +38,7 @@ pub struct Catalog {
     pub unknown_keys: UnknownKeys,
     /// Access to this machine, which `local` names.
     pub(super) machine: Option<Arc<dyn MachineProbe>>,
-    pub(super) given: BTreeMap<FileKey, Arc<str>>,
+    pub(super) given: BTreeMap<FileKey, GivenText>,
     /// Whether there are no other files than the given ones.
     pub(super) sealed: bool,
     /// Whether files outside the catalogue may be read, and models be fetched.
@@ -72,10 +72,23 @@ pub struct CatalogEntry {
     used: Option<UsedFiles>,
 }
 
+/// A text in the place of a file, with what it was parsed to: it cannot change.
+#[derive(Clone, Debug)]
+pub(super) struct GivenText {
+    pub(super) text: Arc<str>,
+    parsed: Parsed,
+}
+
+impl From<&str> for GivenText {
+    fn from(text: &str) -> GivenText {
+        GivenText { text: text.into(), parsed: Parsed::default() }
+    }
+}
+
 #[derive(Clone, Debug)]
 enum Text {
     Shipped(&'static ShippedFile),
-    Given(Arc<str>),
+    Given(GivenText),
     At(PathBuf),
 }
 
@@ -100,7 +113,7 @@ impl CatalogEntry {
     pub fn text(&self) -> Result<String, Error> {
         match &self.text {
             Text::Shipped(file) => Ok(file.text().to_owned()),
-            Text::Given(text) => Ok((**text).to_owned()),
+            Text::Given(given) => Ok((*given.text).to_owned()),
             Text::At(path) => file::read_plain(path),
         }
     }
@@ -120,7 +133,7 @@ impl CatalogEntry {
         let read = match &self.text {
             // No built-in file has a key twice.
             Text::Shipped(file) => json_fault::read(file.text(), what),
-            Text::Given(text) => own(text),
+            Text::Given(given) => own(&given.text),
             Text::At(path) => own(&file::read_plain(path)?),
         };
         read.map_err(|fault| fault.in_file(&self.file))
@@ -280,10 +293,10 @@ impl Catalog {
             Some(entry(&id, file::shown(&path), Text::At(path)))
         });
         let given = self.given.iter().filter(|((folder, _), _)| *folder == kind.folder());
-        let given = given.map(|((_, id), text)| {
+        let given = given.map(|((_, id), given)| {
             // Files of a bundle have the names of the catalogue.
             let name = if self.sealed { named(id) } else { id.clone() };
-            entry(id, name, Text::Given(text.clone()))
+            entry(id, name, Text::Given(given.clone()))
         });
         shipped.chain(own).chain(given).map(|file| (file.id.clone(), file)).collect()
     }
@@ -313,13 +326,17 @@ impl Catalog {
         self.once(&entry, read_entry)
     }
 
-    /// The result of `parse` for a file: made once, if it is built in.
+    /// The result of `parse` for a file: made once, if the file cannot change.
     fn once<T: Send + Sync + 'static>(
         &self,
         file: &CatalogEntry,
         parse: impl FnOnce(&CatalogEntry) -> Result<T, Error>,
     ) -> Result<Arc<T>, Error> {
-        if file.user { parse(file).map(Arc::new) } else { self.parsed.once(&file.file, || parse(file)) }
+        match &file.text {
+            Text::Shipped(_) => self.parsed.once(&file.file, || parse(file)),
+            Text::Given(given) => given.parsed.once(&file.file, || parse(file)),
+            Text::At(_) => parse(file).map(Arc::new),
+        }
     }
 
     /// The identifying keys of a file.
