@@ -60,7 +60,7 @@ def errors(found, name):
 
 
 def main(program, server, folder, short=None):
-    folder, case = Path(folder), SHORT if short else SEVERAL
+    folder, case = Path(folder).resolve(), SHORT if short else SEVERAL
     folder.mkdir(parents=True, exist_ok=True)
     program, runs = Program(program, server), folder / "runs.jsonl"
     runs.unlink(missing_ok=True)
