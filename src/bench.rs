@@ -66,7 +66,25 @@ const OF_REPEAT: u64 = 10;
 /// Share of the requests under a rate that come before the counted ones.
 const WARM_UP: f64 = 0.05;
 
+/// Longest time of a request, in seconds, where none is stated.
+pub const REQUEST_TIMEOUT_S: f64 = 600.0;
+
 impl BenchSettings {
+    /// The settings of a measurement where none are stated.
+    pub fn of(endpoint: Endpoint) -> BenchSettings {
+        BenchSettings {
+            endpoint,
+            protocol: Protocol::Chat,
+            model: None,
+            fixed_length: true,
+            repeats: LEAST_REPEATS,
+            requests: None,
+            warm_up: None,
+            timeout_s: REQUEST_TIMEOUT_S,
+            seed: fresh_seed(),
+        }
+    }
+
     /// Numbers of the requests of a load that count.
     pub fn counted(&self, point: &LoadPoint) -> Range<u64> {
         let of_repeat = point.clients().unwrap_or(OF_REPEAT);
@@ -296,18 +314,7 @@ mod tests {
 
     #[test]
     fn repeats_have_equal_numbers_of_requests() {
-        let endpoint = Endpoint::parse("http://127.0.0.1:1", None).unwrap();
-        let settings = BenchSettings {
-            endpoint,
-            protocol: Protocol::Chat,
-            model: None,
-            fixed_length: true,
-            repeats: 10,
-            requests: None,
-            warm_up: None,
-            timeout_s: 1.0,
-            seed: 1,
-        };
+        let settings = BenchSettings::of(Endpoint::parse("http://127.0.0.1:1", None).unwrap());
         let point = |load| LoadPoint { isl: 1, osl: 1, load };
         let counted = settings.counted(&point(PointLoad::Clients(4)));
         assert_eq!(counted, 4..44);

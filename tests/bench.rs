@@ -10,7 +10,6 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use mantile::bench::points::{LoadPoint, PointLoad};
-use mantile::bench::protocol::Protocol;
 use mantile::bench::started::StartedServer;
 use mantile::bench::{BenchSession, BenchSettings, BenchSubject, Endpoint};
 use mantile::http::mock::{MockDeployment, serve_mock};
@@ -176,17 +175,8 @@ fn event(stream: &mut TcpStream, chunk: &Value) -> std::io::Result<()> {
 }
 
 fn settings(address: SocketAddr) -> BenchSettings {
-    BenchSettings {
-        endpoint: Endpoint::parse(&format!("http://{address}/v1"), None).unwrap(),
-        protocol: Protocol::Chat,
-        model: None,
-        fixed_length: true,
-        repeats: 10,
-        requests: None,
-        warm_up: None,
-        timeout_s: 60.0,
-        seed: 7,
-    }
+    let endpoint = Endpoint::parse(&format!("http://{address}/v1"), None).unwrap();
+    BenchSettings { timeout_s: 60.0, seed: 7, ..BenchSettings::of(endpoint) }
 }
 
 fn measured(settings: BenchSettings, point: &LoadPoint) -> RunRecord {

@@ -30,9 +30,7 @@ class Program:
 
     def run(self, *words, **env):
         print("$ mantile-opt", *words, flush=True)
-        done = subprocess.run([self.path, *words], env={**self.env, **env}, stdout=subprocess.PIPE, text=True, check=False)
-        print(done.stdout, flush=True)
-        return done
+        subprocess.run([self.path, *words], env={**self.env, **env}, check=False)
 
 
 def records(path):
@@ -44,14 +42,15 @@ def is_stable(record):
 
 
 def measured(program, model, load, runs):
-    """Measures a load until its repeats agree; whether they did."""
+    """Measures a load until its repeats agree; whether they did. A server that does not start is not started again."""
     isl, osl, clients = load
     for _ in range(MOST_REPEATS):
         program.run("bench", "--launch", "--model", str(model), "--hardware", "local", "--runtime", "llama.cpp", "--isl", str(isl),
                     "--osl", str(osl), "--concurrency", str(clients), "--out", str(runs), MODEL=str(model))
-        if is_stable(records(runs)[-1]):
-            return True
-    return False
+        last = records(runs)[-1]
+        if is_stable(last) or last["outcome"] != "measured":
+            break
+    return is_stable(last)
 
 
 def errors(found, name):
@@ -69,7 +68,7 @@ def main(program, server, folder, short=None):
     for name in case["formats"]:
         model = folder / f"llama-1b-{name}.gguf"
         if not model.exists():
-            tiny_model.main(model, shape=tiny_model.LLAMA_1B, file_format=name)
+            tiny_model.main(model, tiny_model.LLAMA_1B, name)
         for isl in case["isl"]:
             for clients in case["clients"]:
                 load = isl, case["osl"], clients

@@ -4,7 +4,6 @@
 The format is GGUF 3: a header, keys with values, a directory of tensors, and their data at multiples of 32 bytes.
 """
 
-import os
 import random
 import struct
 import sys
@@ -32,9 +31,18 @@ class Format(NamedTuple):
 
 
 F32, Q4_0, Q8_0, Q6_K = Format(0, 1, 4, 0), Format(2, 32, 18, 0), Format(8, 32, 34, 0), Format(14, 256, 210, 208)
-# What llama-quantize gives to the embeddings of a file, which are its output too where there is none.
-EMBEDDING = {"q4_0": Q6_K, "q8_0": Q8_0}
-MATRIX = {"q4_0": Q4_0, "q8_0": Q8_0}
+
+
+class FileFormat(NamedTuple):
+    """What llama-quantize gives to a file: `llama_ftype` of llama.h, the format of matrices, and that of the embeddings, which are
+    the output too where there is no other."""
+
+    number: int
+    matrix: Format
+    embedding: Format
+
+
+FILE_FORMATS = {"f32": FileFormat(0, F32, F32), "q4_0": FileFormat(2, Q4_0, Q6_K), "q8_0": FileFormat(7, Q8_0, Q8_0)}
 
 
 class Shape(NamedTuple):
@@ -51,16 +59,12 @@ class Shape(NamedTuple):
 LLAMA_1B = Shape((2048, 8192, 32, 8), 16, 131072, 128256, True)
 
 
-# `llama_ftype` of llama.h.
-FILE_TYPE = {"f32": 0, "q4_0": 2, "q8_0": 7}
-
-
 def keys(shape, file_format):
     """The keys of the file, with their types and values."""
     width, hidden, heads, kv_heads = shape.sizes
     unused = shape.vocabulary - len(TOKENS)
     return [
-        ("general.architecture", STRING, "llama"), ("general.file_type", UINT32, FILE_TYPE[file_format]),
+        ("general.architecture", STRING, "llama"), ("general.file_type", UINT32, file_format.number),
         ("llama.block_count", UINT32, shape.layers),
         ("llama.context_length", UINT32, shape.context), ("llama.embedding_length", UINT32, width),
         ("llama.feed_forward_length", UINT32, hidden), ("llama.attention.head_count", UINT32, heads),
@@ -93,25 +97,25 @@ def values_of(shape):
     return shape[0] * (shape[1] if len(shape) > 1 else 1)
 
 
-def format_of(name, shape, given):
-    """The format of a tensor in a file of a given format."""
-    if len(shape) == 1 or given == "f32":
+def format_of(name, shape, file_format):
+    """The format of a tensor in a file."""
+    if len(shape) == 1:
         return F32
-    return (EMBEDDING if name == "token_embd.weight" else MATRIX)[given]
+    return file_format.embedding if name == "token_embd.weight" else file_format.matrix
 
 
 def data_of(rng, shape, kind):
-    """Random values: of blocks, random integers with a scale that keeps them near those of a trained model."""
+    """Random values. The scale of blocks is one with which no sum overflows: time does not depend on it."""
     if kind == F32:
         size = values_of(shape)
         weights = array("f", (rng.gauss(0, 0.02) for _ in range(size)) if len(shape) > 1 else (1.0 for _ in range(size)))
         if sys.byteorder == "big":
             weights.byteswap()
         return weights.tobytes()
-    blocks = values_of(shape) // kind.values
-    data = bytearray(os.urandom(blocks * kind.size))
-    for byte, of_scale in zip((0, 1), struct.pack("<e", 2e-4)):
-        data[kind.scale + byte :: kind.size] = bytes([of_scale]) * blocks
+    rows, blocks = shape[0], shape[1] // kind.values
+    data = bytearray(b"".join(rng.randbytes(blocks * kind.size) for _ in range(rows)))
+    for byte, of_scale in enumerate(struct.pack("<e", 2e-4)):
+        data[kind.scale + byte :: kind.size] = bytes([of_scale]) * (rows * blocks)
     return data
 
 
@@ -128,8 +132,8 @@ def padded(data):
     return data + bytes(-len(data) % 32)
 
 
-def main(path, sizes=SIZES, shape=None, file_format="f32"):
-    shape = shape or Shape(sizes)
+def main(path, shape=Shape(SIZES), file_format="f32"):
+    file_format = FILE_FORMATS[file_format]
     rng, directory, described = random.Random(0), list(tensors(shape)), keys(shape, file_format)
     formats = [format_of(name, dimensions, file_format) for name, dimensions in directory]
     head = b"GGUF" + struct.pack("<IQQ", 3, len(directory), len(described))
@@ -146,4 +150,4 @@ def main(path, sizes=SIZES, shape=None, file_format="f32"):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], **({"shape": LLAMA_1B, "file_format": sys.argv[2]} if len(sys.argv) > 2 else {}))
+    main(sys.argv[1], *([LLAMA_1B, sys.argv[2]] if len(sys.argv) > 2 else []))

@@ -252,7 +252,7 @@ def state(settings, tokens):
 def main(binary, path):
     with tempfile.TemporaryDirectory() as folder:
         model = Path(folder) / "tiny.gguf"
-        tiny_model.main(model, SIZES)
+        tiny_model.main(model, tiny_model.Shape(SIZES))
         for case in cases.read(path):
             server = Server(binary, model, case)
             server.run()

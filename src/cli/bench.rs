@@ -19,7 +19,10 @@ use crate::bench::points::{BenchSuite, LoadPoint};
 use crate::bench::protocol::Protocol;
 use crate::bench::records::RecordFile;
 use crate::bench::started::{FailedStart, StartedServer};
-use crate::bench::{BenchSession, BenchSettings, BenchSubject, Endpoint, LEAST_REPEATS, fresh_seed, is_done};
+use crate::bench::{
+    BenchSession, BenchSettings, BenchSubject, Endpoint, LEAST_REPEATS, REQUEST_TIMEOUT_S, fresh_seed,
+    is_done,
+};
 use crate::report::launch::LaunchReport;
 use crate::report::result::EstimateResult;
 use crate::report::runs::runs_table;
@@ -144,8 +147,6 @@ pub struct Bench {
     pub applied: AppliedDefaults,
 }
 
-/// Longest time of a request, where none is stated.
-const REQUEST_TIMEOUT_S: f64 = 600.0;
 /// Coefficient of variation of the gaps between Poisson arrivals.
 const POISSON: f64 = 1.0;
 /// An address to which nothing is sent.
@@ -208,17 +209,7 @@ pub fn measured_now(
     endpoint: &str,
     token_file: Option<&Path>,
 ) -> Result<RunRecord, CliError> {
-    let settings = BenchSettings {
-        endpoint: Endpoint::parse(endpoint, token_file.map(token).transpose()?)?,
-        protocol: Protocol::Chat,
-        model: None,
-        fixed_length: true,
-        repeats: LEAST_REPEATS,
-        requests: None,
-        warm_up: None,
-        timeout_s: REQUEST_TIMEOUT_S,
-        seed: fresh_seed(),
-    };
+    let settings = BenchSettings::of(Endpoint::parse(endpoint, token_file.map(token).transpose()?)?);
     let session = BenchSession::begin(settings.clone())?;
     let Scenario { isl, osl, concurrency, rate, .. } = scenario.clone();
     let load = Scenario { isl, osl, concurrency, rate, ..Scenario::default() };

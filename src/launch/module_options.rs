@@ -72,7 +72,7 @@ fn options_of(module: &str) -> Vec<&'static ModuleOptions> {
 }
 
 /// The part of a command that an option of a module is.
-enum Part {
+enum FlagPart {
     Role(String),
     RoleOfValue,
     /// Its own, with a number of values.
@@ -84,27 +84,32 @@ enum Part {
 }
 
 /// The part of a flag; `free` are the words after it that are no option.
-fn part_of(modules: &[&ModuleOptions], flags: &BTreeMap<String, String>, flag: &str, free: usize) -> Part {
+fn part_of(
+    modules: &[&ModuleOptions],
+    flags: &BTreeMap<String, String>,
+    flag: &str,
+    free: usize,
+) -> FlagPart {
     let bare = flag.strip_prefix("--no-").map(|name| format!("--{name}"));
     let is = |known: &String| known == flag || bare.as_ref() == Some(known);
     let has = |key: &str| flags.get(key).is_some_and(|known| known == flag);
     let begins =
         |module: &&ModuleOptions| module.prefix.as_ref().is_some_and(|prefix| flag.starts_with(prefix));
     if let Some(role) = modules.iter().find_map(|module| module.roles.get(flag)) {
-        Part::Role(role.clone())
+        FlagPart::Role(role.clone())
     } else if has("role") {
-        Part::RoleOfValue
+        FlagPart::RoleOfValue
     } else if has("positional") {
-        Part::Positional
+        FlagPart::Positional
     } else if modules.iter().any(|module| module.values.iter().any(|known| known == flag)) {
-        Part::Own(1)
+        FlagPart::Own(1)
     } else if modules.iter().any(|module| module.switches.iter().any(is)) {
-        Part::Own(0)
+        FlagPart::Own(0)
     } else if modules.iter().any(begins) {
-        Part::Own(free)
+        FlagPart::Own(free)
     } else {
         let runtime = flags.iter().find(|(_, words)| *words == flag).map_or(flag, |(flag, _)| flag);
-        Part::Runtime(runtime.to_owned())
+        FlagPart::Runtime(runtime.to_owned())
     }
 }
 
@@ -132,20 +137,20 @@ fn without_own(
         let value = inline.or(rest.first().map(String::as_str)).map(str::to_owned);
         let renamed = modules.iter().find_map(|module| module.renamed.get(flag));
         let values = match part_of(&modules, flags, renamed.map_or(flag, String::as_str), free) {
-            Part::Role(known) => {
+            FlagPart::Role(known) => {
                 role = Some(known);
                 0
             }
-            Part::RoleOfValue => {
+            FlagPart::RoleOfValue => {
                 role = value;
                 1
             }
-            Part::Own(values) => values,
-            Part::Positional => {
+            FlagPart::Own(values) => values,
+            FlagPart::Positional => {
                 own.extend(value);
                 1
             }
-            Part::Runtime(flag) => {
+            FlagPart::Runtime(flag) => {
                 own.push(inline.map_or(flag.clone(), |value| format!("{flag}={value}")));
                 0
             }
