@@ -24,6 +24,7 @@ pub mod limits;
 pub mod link;
 pub(crate) mod metric_table;
 pub mod model;
+pub mod near;
 pub mod nearness;
 pub mod notation;
 pub mod objective;

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use mantile::bench::points::{LoadPoint, PointLoad};
-use mantile::bench::started::StartedServer;
+use mantile::bench::started::{StartedServer, model_here};
 use mantile::bench::{BenchSession, BenchSettings, BenchSubject, Endpoint};
 use mantile::http::mock::{MockDeployment, serve_mock};
 use mantile::report::launch::{LaunchFile, LaunchReport};
@@ -392,7 +392,7 @@ fn a_launched_server_is_measured_and_stopped() {
     let program = env!("CARGO_BIN_EXE_mantile-opt");
     let deployment = "--model Qwen3-0.6B --hardware 1xh100 --tp 1 --isl 64 --osl 8";
     let command = format!("'{program}' mock --listen \"$HOST:$PORT\" {deployment} &\nwait -n");
-    let mut server = StartedServer::start(&launch_of(&command), None).unwrap();
+    let mut server = StartedServer::start(&launch_of(&command), None, None).unwrap();
     assert_eq!(server.ready("/health", START).unwrap(), Ok(()));
     let address: SocketAddr = server.address.strip_prefix("http://").unwrap().parse().unwrap();
     let point = LoadPoint { isl: 64, osl: 8, load: PointLoad::Clients(2) };
@@ -416,7 +416,7 @@ fn a_failed_start_is_a_record_with_its_reason() {
     let found = subject.estimate(&point).unwrap().unwrap();
     let outcome = |command: &str| {
         let log = tempfile::NamedTempFile::new().unwrap();
-        let mut server = StartedServer::start(&launch_of(command), Some(log.path())).unwrap();
+        let mut server = StartedServer::start(&launch_of(command), Some(log.path()), None).unwrap();
         let failed = server.ready("/health", START).unwrap().unwrap_err();
         let run = failed.record(&subject, &point, &found);
         assert!(!serde_json::to_string(&run).unwrap().contains("secret"), "{run:?}");
@@ -431,9 +431,31 @@ fn a_failed_start_is_a_record_with_its_reason() {
     assert_eq!(outcome("echo secret; exit 3").0, RunOutcome::NotStarted);
 }
 
+/// A server starts in a folder of its own: the file of a question is found from there, a name stays a name.
+#[test]
+fn the_model_of_a_started_server_is_a_whole_path() {
+    let folder = tempfile::tempdir_in(".").unwrap();
+    let file = folder.path().join("a b.gguf");
+    std::fs::write(&file, "").unwrap();
+    let found = model_here(file.to_str()).unwrap();
+    assert!(found.is_absolute() && found.ends_with("a b.gguf"), "{found:?}");
+    assert_eq!(
+        (model_here(Some("Qwen3-8B")), model_here(Some("./missing.gguf")), model_here(None)),
+        (None, None, None)
+    );
+    let configuration = folder.path().join("config.json");
+    std::fs::write(&configuration, "").unwrap();
+    assert_eq!(model_here(configuration.to_str()), Some(folder.path().canonicalize().unwrap()));
+    let log = tempfile::NamedTempFile::new().unwrap();
+    let launch = launch_of("echo \"$MODEL\"; exit 1");
+    let mut server = StartedServer::start(&launch, Some(log.path()), Some(&found)).unwrap();
+    assert_eq!(server.ready("/health", START).unwrap().unwrap_err().line, found.display().to_string());
+}
+
 #[test]
 fn a_launch_without_a_script_for_this_host_is_a_fault() {
-    let fault = StartedServer::start(&LaunchReport::refused("vllm", vec!["too large".to_owned()]), None);
+    let fault =
+        StartedServer::start(&LaunchReport::refused("vllm", vec!["too large".to_owned()]), None, None);
     let fault = fault.unwrap_err();
     assert_eq!((fault.key.as_str(), fault.found.as_str()), ("launch", "a launch that cannot run: too large"));
 }

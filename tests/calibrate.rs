@@ -10,7 +10,7 @@ use mantile::request::validate::table::rows;
 use mantile::store::catalog::Catalog;
 use mantile::store::kind::measured_tables;
 use mantile::validate::measured::MeasuredRow;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 fn run(args: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mantile-opt"));
@@ -163,7 +163,7 @@ fn calibrated(path: &Path, more: &[&str]) -> (Option<i32>, Value) {
 }
 
 /// The columns of `validate --rows`, in a home of one's own or not.
-fn validated(path: &Path, home: Option<&Path>, columns: &[&str]) -> Vec<f64> {
+fn all_validated(path: &Path, home: Option<&Path>, columns: &[&str]) -> Vec<Vec<f64>> {
     let rows = path.with_extension("rows.csv");
     let mut command = Command::new(env!("CARGO_BIN_EXE_mantile-opt"));
     command.args(["validate", path.to_str().unwrap(), "--rows", rows.to_str().unwrap()]);
@@ -171,9 +171,14 @@ fn validated(path: &Path, home: Option<&Path>, columns: &[&str]) -> Vec<f64> {
     assert!(command.env("MANTILE_HOME", home).output().unwrap().status.success());
     let mut reader = csv::Reader::from_path(rows).unwrap();
     let header = reader.headers().unwrap().clone();
-    let row = reader.records().next().unwrap().unwrap();
     let at = |name: &&str| header.iter().position(|column| column == *name).unwrap();
-    columns.iter().map(|name| row[at(name)].parse().unwrap()).collect()
+    let of = |row: csv::StringRecord| columns.iter().map(|name| row[at(name)].parse().unwrap()).collect();
+    reader.records().map(|row| of(row.unwrap())).collect()
+}
+
+/// The same of the first row.
+fn validated(path: &Path, home: Option<&Path>, columns: &[&str]) -> Vec<f64> {
+    all_validated(path, home, columns).swap_remove(0)
 }
 
 const TIMES: [&str; 2] = ["ttft_ms_predicted", "tpot_ms_predicted"];
@@ -238,6 +243,55 @@ fn one_row_gives_a_shrunk_factor_that_applies() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mantile-opt"));
     command.args(["calibrate", path.to_str().unwrap(), "--format", "json"]).env("MANTILE_HOME", &home);
     assert_eq!(json(&command.output().unwrap())["factors"], found["factors"]);
+}
+
+/// Law: rows of single requests that were made with one factor on computation and one on other times give both back, on a
+/// GPU and on a processor.
+#[test]
+fn prompts_and_steps_of_single_requests_have_factors_of_their_own() {
+    parts_come_back("nvidia-h100-sxm,1,vllm,bf16");
+    parts_come_back("amd-epyc-9355,1,llama.cpp,gguf-q4_k_m");
+}
+
+fn parts_come_back(server: &str) {
+    const PLANTED: [(&str, f64); 2] = [("compute", 1.5), ("time", 1.2)];
+    let folder = tempfile::tempdir().unwrap();
+    let (home, path) = (folder.path().join("home"), folder.path().join("rows.csv"));
+    let profile = home.join(format!("hardware/runtimes/{}.json", server.split(',').nth(2).unwrap()));
+    fs::create_dir_all(profile.parent().unwrap()).unwrap();
+    let table = |latencies: &dyn Fn(usize) -> [f64; 2]| {
+        let row = |(at, isl): (usize, u64)| {
+            let [ttft, tpot] = latencies(at);
+            format!("r{at},meta-llama/Llama-3.1-8B,{server},agg,{isl},256,1,1,{ttft},{tpot}\n")
+        };
+        let rows: String = (1..=10).map(|number| number * 1500).enumerate().map(row).collect();
+        fs::write(&path, format!("{HEADER}\n{rows}")).unwrap();
+    };
+    table(&|_| [5000.0, 50.0]);
+    calibrated(&path, &["--out", profile.to_str().unwrap()]);
+    let mut changed: Value = serde_json::from_str(&fs::read_to_string(&profile).unwrap()).unwrap();
+    for (name, times) in PLANTED {
+        let factor = json!({"times": times, "low": times * 0.9, "high": times * 1.1, "rows": 10});
+        changed["corrections"][0][name] = factor;
+    }
+    fs::write(&profile, changed.to_string()).unwrap();
+    let [made, slower] = [None, Some(home.as_path())].map(|home| all_validated(&path, home, &TIMES));
+    table(&|at| [slower[at][0], slower[at][1]]);
+    let (_, found) = calibrated(&path, &["--out", profile.to_str().unwrap()]);
+    for (name, times) in PLANTED {
+        let one = &found["factors"][0]["correction"][name];
+        // Ten rows weigh 10 / 10.5.
+        let expected = f64::powf(times, 10.0 / 10.5);
+        assert!((one["times"].as_f64().unwrap() / expected - 1.0).abs() < 0.01, "{name}: {found}");
+        assert_eq!(one["rows"], 10);
+    }
+    let after = all_validated(&path, Some(&home), &TIMES);
+    for ((before, measured), after) in made.iter().zip(&slower).zip(&after) {
+        for at in 0..2 {
+            assert!((after[at] / measured[at] - 1.0).abs() < 0.05, "{before:?} {measured:?} {after:?}");
+            assert!((after[at] - measured[at]).abs() < (before[at] - measured[at]).abs());
+        }
+    }
 }
 
 #[test]

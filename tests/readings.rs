@@ -391,6 +391,7 @@ fn of_own_measurements() -> Case {
         hardware: resolved.cluster.device.id.clone(),
         weight_format: "bf16".into(),
         time: factor(),
+        compute: factor(),
         memory: factor(),
         source: "one row".into(),
     };

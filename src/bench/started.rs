@@ -23,10 +23,15 @@ use crate::report::result::EstimateResult;
 use crate::spec::error::Error;
 use crate::spec::run::{RunOutcome, RunRecord};
 use crate::spec::text::in_utc;
+use crate::store::catalog::is_path;
 use crate::store::file::{shown, spell};
 
 /// The file of a launch that starts all processes of one host.
 const SCRIPT: &str = "start.sh";
+/// The variable of that script for the model.
+const MODEL: &str = "MODEL";
+/// The file of a model's folder that questions name.
+const CONFIGURATION: &str = "config.json";
 /// Time between two questions whether the server is ready.
 const BETWEEN: Duration = Duration::from_millis(200);
 /// Longest wait for an answer to one.
@@ -57,12 +62,27 @@ pub struct FailedStart {
     pub line: String,
 }
 
+/// The model of a question, or of the variable that replaces it, as a server finds it from any folder; `None` where it is no
+/// file or folder of this host.
+pub fn model_here(question: Option<&str>) -> Option<PathBuf> {
+    let stated = std::env::var_os(MODEL).map(PathBuf::from);
+    let path =
+        stated.or_else(|| question.filter(|text| is_path(text)).map(PathBuf::from))?.canonicalize().ok()?;
+    let is_configuration = path.file_name().is_some_and(|name| name == CONFIGURATION);
+    Some(if is_configuration { path.parent()?.to_owned() } else { path })
+}
+
 impl StartedServer {
-    /// Starts the processes of a launch on this host. `log` is the file of their output.
+    /// Starts the processes of a launch on this host. `log` is the file of their output, `model` the file or folder of the
+    /// model, where it is one of this host.
     ///
     /// # Errors
     /// The launch has no script for one host, or a file cannot be written.
-    pub fn start(launch: &LaunchReport, log: Option<&Path>) -> Result<StartedServer, Error> {
+    pub fn start(
+        launch: &LaunchReport,
+        log: Option<&Path>,
+        model: Option<&Path>,
+    ) -> Result<StartedServer, Error> {
         if launch.file(SCRIPT).is_none() {
             let fix =
                 "state a plan on the devices of this host, or start the server yourself and use --endpoint";
@@ -92,6 +112,7 @@ impl StartedServer {
         let port = free_port().map_err(fault)?;
         let mut command = Command::new("bash");
         command.arg(SCRIPT).current_dir(folder.path()).env("HOST", "127.0.0.1").env("PORT", port.to_string());
+        command.envs(model.map(|path| (MODEL, path)));
         command.stdin(Stdio::null()).stdout(output.try_clone().map_err(fault)?).stderr(output);
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);

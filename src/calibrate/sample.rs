@@ -55,7 +55,8 @@ pub enum FitStage {
     Waits,
 }
 
-pub(super) fn with_multipliers(machine: &Machine<Qty<f64>>, changes: &LogMultipliers) -> Machine<Qty<f64>> {
+/// The machine with its constants changed.
+pub fn with_multipliers(machine: &Machine<Qty<f64>>, changes: &LogMultipliers) -> Machine<Qty<f64>> {
     let mut machine = machine.clone();
     for (entry, change) in CONSTANTS.iter().zip(changes).filter(|(_, change)| **change != 0.0) {
         let constant = machine.chip.constant_mut(entry.of);

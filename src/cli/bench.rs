@@ -18,7 +18,7 @@ use super::{CliError, ExitStatus};
 use crate::bench::points::{BenchSuite, LoadPoint};
 use crate::bench::protocol::Protocol;
 use crate::bench::records::RecordFile;
-use crate::bench::started::{FailedStart, StartedServer};
+use crate::bench::started::{FailedStart, StartedServer, model_here};
 use crate::bench::{
     BenchSession, BenchSettings, BenchSubject, Endpoint, LEAST_REPEATS, REQUEST_TIMEOUT_S, fresh_seed,
     is_done,
@@ -317,7 +317,8 @@ impl Bench {
             (None, Some((known, _))) => known.health,
             _ => MODELS.to_owned(),
         };
-        let mut server = StartedServer::start(&launch, self.log.as_deref())?;
+        let model = model_here(scenario.model.as_deref());
+        let mut server = StartedServer::start(&launch, self.log.as_deref(), model.as_deref())?;
         let within = Duration::try_from_secs_f64(self.start_timeout).unwrap_or(Duration::MAX);
         Ok(match server.ready(&health, within)? {
             Ok(()) => LaunchedServer::Ready(server),

@@ -63,7 +63,7 @@ pub struct Validate {
     #[command(flatten)]
     pub given: GivenRunFacts,
     /// Runtime of the server, where the file does not state one
-    #[arg(long, value_name = "NAME", help_heading = "Runs of benchmark files")]
+    #[arg(long, value_name = "NAME", help_heading = "Runs of bench and of benchmark files")]
     pub runtime: Option<String>,
     #[command(flatten)]
     pub output: OutputArgs,

@@ -1,5 +1,6 @@
 //! The host's processor as a machine of its own: tensors in host memory are priced with it.
 
+use super::calibration::ConstantMultipliers;
 use super::machine::{Chip, Machine};
 use super::machine_builder::MachineBuilder;
 use crate::figures;
@@ -101,27 +102,37 @@ const OWN: [CalibratedConstant; 10] = [
     CalibratedConstant::ExpertsLaunch,
 ];
 
-/// `machine` with the processor that runs `host` as its device.
-fn on_processor(machine: &Machine<Datum>, host: &HostCompute, of: &HostProcessor) -> Machine<Datum> {
-    let kept = machine.calibration.iter().filter(|one| !OWN.contains(&one.of));
-    Machine {
-        chip: processor(&machine.chip, host, of),
-        calibration: kept.cloned().collect(),
-        decode_compute: None,
-        // The matrix products of a processor run on its vector units.
-        vector_peak: None,
-        host: None,
-        ..machine.clone()
-    }
-}
-
 impl MachineBuilder<'_> {
+    /// `machine` with the processor that runs `host` as its device. Of the multipliers of a device's constants, a processor
+    /// has those of one's own measurements alone.
+    fn on_processor(
+        &self,
+        machine: &Machine<Datum>,
+        host: &HostCompute,
+        of: &HostProcessor,
+    ) -> Machine<Datum> {
+        let kept = machine.calibration.iter().filter(|one| !OWN.contains(&one.of)).cloned();
+        let own = OWN.into_iter().filter(|of| of.entry().is_efficiency()).filter_map(|of| {
+            let multipliers = vec![self.time_correction(of)?];
+            Some(ConstantMultipliers { of, multipliers })
+        });
+        Machine {
+            chip: processor(&machine.chip, host, of),
+            calibration: kept.chain(own).collect(),
+            decode_compute: None,
+            // The matrix products of a processor run on its vector units.
+            vector_peak: None,
+            host: None,
+            ..machine.clone()
+        }
+    }
+
     /// The host behind the device of `machine`, where the runtime computes on it and all figures are known.
     fn host(&self, machine: &Machine<Datum>) -> Option<HostMachine<Datum>> {
         let (host, of) = (self.runtime.host.as_ref()?, self.cluster.processor.as_ref()?);
         let link = self.cluster.device.host_link.as_ref()?;
         Some(HostMachine {
-            processor: on_processor(machine, host, of),
+            processor: self.on_processor(machine, host, of),
             path: HostPath {
                 bandwidth: link.bandwidth.datum("host_link_bandwidth"),
                 reached: host.link.datum("host_link_reached"),
@@ -139,7 +150,7 @@ impl MachineBuilder<'_> {
         let device = &self.cluster.device;
         let runs = self.runtime.host.as_ref().filter(|_| device.is_processor());
         if let (Some(host), Some(of)) = (runs, self.cluster.processor.as_ref()) {
-            return on_processor(&machine, host, of);
+            return self.on_processor(&machine, host, of);
         }
         Machine { host: self.host(&machine).map(Box::new), ..machine }
     }

@@ -235,10 +235,11 @@ impl MachineBuilder<'_> {
     }
 
     /// The factor of one's own measurements on a constant: counts take no time.
-    fn time_correction(&self, of: CalibratedConstant) -> Option<Datum> {
+    pub(super) fn time_correction(&self, of: CalibratedConstant) -> Option<Datum> {
         match of.entry().kind {
-            ConstantKind::Efficiency | ConstantKind::Time => self.correction(|one| one.time),
             ConstantKind::Count => None,
+            ConstantKind::Efficiency if of.is_of_compute() => self.correction(|one| one.compute.or(one.time)),
+            ConstantKind::Efficiency | ConstantKind::Time => self.correction(|one| one.time),
         }
     }
 

@@ -71,7 +71,7 @@ use super::tower::Tower;
 use crate::spec::error::Error;
 use crate::spec::model::ModelConfig;
 use crate::spec::model::keys::Keys;
-use crate::spec::text::near;
+use crate::spec::near::near;
 
 /// A supported architecture.
 pub struct Architecture {

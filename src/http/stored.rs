@@ -1,9 +1,8 @@
 //! The stored runs of a server: appended before they are answered, with their drift, and retraining in the background.
 
 use std::collections::HashMap;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
-use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use crate::request::drift::{DriftReport, LEAST_RUNS, PredictedRun, predicted_runs};
 use crate::request::retrain::{published, retrain};
@@ -20,9 +19,32 @@ pub struct StoredRuns {
     /// The profiles that a fit starts from.
     shipped: Catalog,
     predictions: Mutex<KnownPredictions>,
-    retraining: AtomicBool,
-    /// Runs at the last retraining.
-    retrained_at: AtomicUsize,
+    retraining: Mutex<RetrainingState>,
+}
+
+/// Longest time between a new run and a retraining that takes it, without an alarm.
+const DAILY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Retraining in the background.
+#[derive(Debug)]
+struct RetrainingState {
+    runs_now: bool,
+    /// When the last one began, or the server.
+    begun: Instant,
+    /// Runs that it had.
+    runs: usize,
+    /// Why it failed.
+    fault: Option<String>,
+}
+
+impl RetrainingState {
+    /// Whether an alarm is on and enough runs are new since the last one, or a day is over and any is.
+    fn is_due(&self, report: &DriftReport, now: Instant) -> bool {
+        let new = report.runs.saturating_sub(self.runs);
+        let by_alarm = report.alarm && (self.runs == 0 || new >= LEAST_RUNS);
+        let by_day = now.saturating_duration_since(self.begun) >= DAILY && new > 0;
+        !self.runs_now && (by_alarm || by_day)
+    }
 }
 
 /// Predictions by the versions that are in force, by id of the run.
@@ -38,6 +60,8 @@ pub(super) struct StoredDrift {
     pub report: DriftReport,
     pub versions: Vec<CalibrationVersion>,
     pub retraining: bool,
+    /// Why the last retraining failed.
+    pub fault: Option<String>,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -51,8 +75,12 @@ impl StoredRuns {
             store: Mutex::new(store),
             shipped,
             predictions: Mutex::default(),
-            retraining: AtomicBool::new(false),
-            retrained_at: AtomicUsize::new(0),
+            retraining: Mutex::new(RetrainingState {
+                runs_now: false,
+                begun: Instant::now(),
+                runs: 0,
+                fault: None,
+            }),
         })
     }
 
@@ -87,22 +115,24 @@ impl StoredRuns {
         }
         let report = DriftReport::of(runs.iter().filter_map(|run| known.of.get(&run.run_id)));
         drop(known);
-        Ok(StoredDrift { report, versions, retraining: self.retraining.load(Acquire) })
+        let state = locked(&self.retraining);
+        Ok(StoredDrift { report, versions, retraining: state.runs_now, fault: state.fault.clone() })
     }
 
-    /// Starts a retraining in the background where an alarm is on, none runs, and enough runs are new since the last one.
-    pub(super) fn retrain_on_alarm(self: &Arc<StoredRuns>, report: &DriftReport) {
-        let last = self.retrained_at.load(Acquire);
-        let is_due = report.alarm && (last == 0 || report.runs >= last + LEAST_RUNS);
-        if !is_due || self.retraining.swap(true, AcqRel) {
+    /// Starts a retraining in the background where one is due and none runs.
+    pub(super) fn retrain_if_due(self: &Arc<StoredRuns>, report: &DriftReport) {
+        let mut state = locked(&self.retraining);
+        let now = Instant::now();
+        if !state.is_due(report, now) {
             return;
         }
-        self.retrained_at.store(report.runs, Release);
+        *state = RetrainingState { runs_now: true, begun: now, runs: report.runs, fault: None };
         let own = self.clone();
         std::thread::spawn(move || {
-            // A fault of the store is in the answer to the next run; the versions stay as they are.
-            let _ = own.retrain();
-            own.retraining.store(false, Release);
+            // The versions stay as they are where it fails.
+            let fault = own.retrain().err().map(|fault| fault.to_string());
+            let mut state = locked(&own.retraining);
+            (state.runs_now, state.fault) = (false, fault);
         });
     }
 
@@ -114,5 +144,25 @@ impl StoredRuns {
         // The store takes further runs while this computes.
         let outcomes = retrain(&self.shipped, &current, &runs);
         published(&mut locked(&self.store), outcomes).map(|_| ())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_day_with_a_new_run_or_an_alarm_with_enough_is_due() {
+        let begun = Instant::now();
+        let state = |runs, runs_now| RetrainingState { runs_now, begun, runs, fault: None };
+        let report = |runs, alarm| DriftReport { runs, alarm, ..DriftReport::of(std::iter::empty()) };
+        let later = begun + DAILY;
+        assert!(!state(5, false).is_due(&report(6, false), begun));
+        assert!(state(5, false).is_due(&report(6, false), later));
+        assert!(!state(6, false).is_due(&report(6, false), later), "nothing is new");
+        assert!(state(0, false).is_due(&report(1, true), begun));
+        assert!(!state(5, false).is_due(&report(5 + LEAST_RUNS - 1, true), begun));
+        assert!(state(5, false).is_due(&report(5 + LEAST_RUNS, true), begun));
+        assert!(!state(5, true).is_due(&report(500, true), later), "one runs");
     }
 }

@@ -7,10 +7,10 @@ use super::scope::to_schedulers;
 use super::settings::{SettingValue, Settings, Variable};
 use super::settings_file::{NamedFiles, entries, file_name};
 use crate::spec::launch::{Launch, LaunchOption, OptionPlace};
+use crate::spec::near::near;
 use crate::spec::option_effect::WordEffect;
 use crate::spec::option_table::{OptionKind, OptionRow, OptionTable, SpelledOption, text as text_of, whole};
 use crate::spec::setting::{Setting, SettingKind};
-use crate::spec::text::near;
 
 /// A word of a command that sets nothing.
 #[derive(Clone, Debug, PartialEq)]

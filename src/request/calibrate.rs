@@ -53,7 +53,7 @@ pub struct CalibrateRequest {
     /// Tables of measurements, of latencies or of memory. Rows flagged doubtful are skipped; disaggregated rows
     /// calibrate only the intervals.
     pub tables: Vec<MeasuredTable>,
-    /// Facts that benchmark files of other tools do not state.
+    /// Facts that runs of `bench` and benchmark files of other tools do not state.
     #[serde(skip_serializing_if = "GivenRunFacts::is_empty")]
     pub given: GivenRunFacts,
     /// Uses only rows of these runtimes. A single one is that of benchmark files that state none.

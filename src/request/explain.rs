@@ -17,9 +17,9 @@ use crate::serving::evaluate::Evaluation;
 use crate::spec::error::Error;
 use crate::spec::limits::DEPTH;
 use crate::spec::metric_table::metric_table;
+use crate::spec::near::suggest;
 use crate::spec::objective::{Metric, MetricInput};
 use crate::spec::scenario::Scenario;
-use crate::spec::text::suggest;
 use crate::store::catalog::Catalog;
 
 /// Makes [`Number`] from the rows of the table.

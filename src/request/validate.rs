@@ -29,7 +29,7 @@ use table::{MeasuredTable, ReadTables, usable_rows};
 pub struct ValidateRequest {
     /// Tables of measurements.
     pub tables: Vec<MeasuredTable>,
-    /// Facts that benchmark files of other tools do not state.
+    /// Facts that runs of `bench` and benchmark files of other tools do not state.
     #[serde(skip_serializing_if = "GivenRunFacts::is_empty")]
     pub given: GivenRunFacts,
     /// Uses no table: reports the held-out errors stored in the profile of this runtime.

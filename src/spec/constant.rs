@@ -134,6 +134,12 @@ pub struct ConstantFigures<'a> {
 }
 
 impl CalibratedConstant {
+    /// Whether it is a fraction of peak compute, which decides the time of long prompts.
+    pub const fn is_of_compute(self) -> bool {
+        use CalibratedConstant::{AttentionCompute, GemmCompute, MoeCompute};
+        matches!(self, GemmCompute | AttentionCompute | MoeCompute)
+    }
+
     pub const fn entry(self) -> &'static ConstantEntry {
         &CONSTANTS[self as usize]
     }

@@ -54,6 +54,9 @@ pub struct CellCorrection {
     /// On the time of steps and requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<ShrunkFactor>,
+    /// On the time of computation in place of that factor, where rows of single requests determine both.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compute: Option<ShrunkFactor>,
     /// On the memory of a device except the KV cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<ShrunkFactor>,
@@ -99,7 +102,7 @@ impl CellCorrection {
     pub fn narrow(&self, interval: Interval) -> Interval {
         let Some(time) = &self.time else { return interval };
         Interval {
-            ttft: time.narrow(interval.ttft),
+            ttft: self.compute.as_ref().unwrap_or(time).narrow(interval.ttft),
             tpot: time.narrow(interval.tpot),
             throughput: time.narrow(interval.throughput),
             source: format!("{}; narrowed by {}", interval.source, self.source),

@@ -4,7 +4,7 @@ use serde::de::{Deserialize, DeserializeOwned};
 use serde_json::Value;
 
 use super::error::Error;
-use super::text::suggest;
+use super::near::suggest;
 use super::value_reader::{ValueFault, from_value};
 
 /// The meaning of a message of the reader.

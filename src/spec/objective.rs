@@ -165,7 +165,7 @@ impl Metric {
         let known = searched().find(|entry| entry.name == name.trim() || entry.column == name.trim());
         known.map(|entry| entry.metric).ok_or_else(|| {
             let names: Vec<_> = searched().map(|entry| entry.name).collect();
-            let fix = super::text::suggest(name, names.iter().copied(), "mantile-opt optimize --help");
+            let fix = super::near::suggest(name, names.iter().copied(), "mantile-opt optimize --help");
             Error::new("", format!("`{name}`"), format!("one of {}", names.join(", ")), fix)
         })
     }

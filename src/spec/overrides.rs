@@ -7,7 +7,7 @@ use std::str::FromStr;
 use serde_json::{Map, Value, json};
 
 use super::error::Error;
-use super::text::suggest;
+use super::near::suggest;
 use crate::quantity::unit::{COUNT, parse};
 
 /// The file of a problem in which a value is overridden.

@@ -9,8 +9,8 @@ use super::figure::Figure;
 use super::format::{NumberFormat, ScaleBlock};
 use super::model::ModelConfig;
 use super::model::file::Published;
+use super::near::{near, suggest};
 use super::runtime::Runtime;
-use super::text::{near, suggest};
 use crate::quantity::datum::{Grade, Source};
 
 #[derive(Clone, Debug)]

@@ -97,7 +97,7 @@ pub fn runtime(runtime: &Runtime) -> Result<(), Error> {
         factors("memory.measured.quantiles", &held.quantiles)?;
     }
     for (at, one) in runtime.corrections.iter().enumerate() {
-        for (key, found) in [("time", one.time), ("memory", one.memory)] {
+        for (key, found) in [("time", one.time), ("compute", one.compute), ("memory", one.memory)] {
             let values = found.map(|factor| [factor.low, factor.times, factor.high]);
             factors(&format!("corrections[{at}].{key}"), values.as_ref().map_or(&[], |values| values))?;
         }

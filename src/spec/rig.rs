@@ -166,7 +166,7 @@ impl Rig {
             })?;
             let node = |name: &String| {
                 names.iter().position(|known| known.eq_ignore_ascii_case(name)).ok_or_else(|| {
-                    let fix = super::text::suggest(
+                    let fix = super::near::suggest(
                         name,
                         names.iter().map(String::as_str),
                         "mantile-opt schema rig",

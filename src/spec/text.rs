@@ -160,9 +160,6 @@ pub fn json_text(name: &str, text: String) -> Result<String, Error> {
     Ok(value.to_string())
 }
 
-/// Maximum length in bytes of a text that is compared with known names.
-const LONGEST_NAME: usize = 200;
-
 /// A name without case and separators: `Llama_3.3-70b` and `llama-3.3-70B` are one name. A sign before it remains:
 /// `-8xh100` is no name.
 pub fn folded(name: &str) -> String {
@@ -177,83 +174,6 @@ pub fn is_same_name(one: &str, other: &str) -> bool {
 fn folded_letters(name: &str) -> impl Iterator<Item = char> {
     let kept = |(place, c): &(usize, char)| *place == 0 || c.is_alphanumeric();
     name.char_indices().filter(kept).flat_map(|(_, c)| c.to_lowercase())
-}
-
-/// Words of a name: runs of letters and digits, or with `split_digits` runs of either.
-fn words(name: &str, split_digits: bool) -> Vec<String> {
-    let mut words: Vec<String> = Vec::new();
-    let mut last: Option<char> = None;
-    for c in name.chars() {
-        let joins =
-            |last: char| last.is_alphanumeric() && !(split_digits && last.is_numeric() != c.is_numeric());
-        match (c.is_alphanumeric(), words.last_mut()) {
-            (true, Some(word)) if last.is_some_and(joins) => word.push(c),
-            (true, _) => words.push(c.to_string()),
-            (false, _) => {}
-        }
-        last = Some(c);
-    }
-    words
-}
-
-/// Share of the words of `wrong` that `name` has too, from 0 to 1: longer and earlier words count more.
-fn shared_words(wrong: &str, name: &str) -> f64 {
-    /// Words this similar are one word, misspelt.
-    const SAME: f64 = 0.87;
-    let share = |split_digits: bool| {
-        let (wanted, had) = (words(wrong, split_digits), words(name, split_digits));
-        let (mut shared, mut all) = (0.0, 0.0);
-        for (at, word) in wanted.iter().enumerate() {
-            let weight = word.chars().count() as f64 / (at + 1) as f64;
-            let best = had.iter().map(|other| strsim::jaro_winkler(word, other)).fold(0.0, f64::max);
-            all += weight;
-            shared += if best >= SAME { weight * best } else { 0.0 };
-        }
-        if all > 0.0 { shared / all } else { 0.0 }
-    };
-    share(false).max(share(true))
-}
-
-/// Names whose likeness is below this fraction of that of the nearest are not suggested next to it.
-const FAR: f64 = 0.9;
-
-/// The names nearest to `wrong`, best first; at most three, and only near ones.
-pub fn near<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-    // Longer texts are not misspelt names, and the comparison would be slow.
-    if wrong.len() > LONGEST_NAME {
-        return Vec::new();
-    }
-    let wrong = wrong.to_lowercase();
-    let wrong_short = wrong.rsplit('/').next().unwrap_or(&wrong);
-    let mut scored: Vec<(f64, &str)> = known
-        .filter_map(|name| {
-            let lower = name.to_lowercase();
-            // The organisation in front is often left out.
-            let short = lower.rsplit('/').next().unwrap_or(&lower);
-            let within = lower.contains(&wrong) || wrong.contains(&lower);
-            let alike = [&lower, short].map(|name| strsim::jaro_winkler(&wrong, name));
-            let alike = alike[0].max(alike[1]) + if within { 0.5 } else { 0.0 };
-            // An unknown organisation hides nothing of the model's name.
-            let shared = shared_words(&wrong, short).max(shared_words(wrong_short, short));
-            (alike > 0.75 || shared > 0.75).then_some((alike + shared, name))
-        })
-        .collect();
-    scored.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
-    scored.dedup_by_key(|(_, name)| *name);
-    // Next to a near name, a far one was not meant.
-    let least = scored.first().map_or(0.0, |(best, _)| FAR * best);
-    scored.retain(|(score, _)| *score >= least);
-    scored.into_iter().take(3).map(|(_, name)| name).collect()
-}
-
-/// `did you mean a, b or c?`, or where to find the list.
-pub fn suggest<'a>(wrong: &str, known: impl Iterator<Item = &'a str>, list: &str) -> String {
-    match near(wrong, known)[..] {
-        [] => format!("`{list}` lists the known names"),
-        [one] => format!("did you mean `{one}`?"),
-        [one, two] => format!("did you mean `{one}` or `{two}`?"),
-        [one, two, three, ..] => format!("did you mean `{one}`, `{two}` or `{three}`?"),
-    }
 }
 
 /// A time in UTC, to the millisecond: `2026-02-07T21:00:00.000Z` (RFC 3339), from the time since 1970 began.

@@ -11,9 +11,10 @@ use serde_json::{Map, Value};
 use super::deployment::Deployment;
 use super::error::Error;
 use super::limits::{POINTS, number, of_flag, suffix_factor, whole};
+use super::near::suggest;
 use super::scalar::ScalarKind;
 use super::scenario::Scenario;
-use super::text::{from_json, suggest};
+use super::text::from_json;
 
 /// A key of a scenario or of its deployment, and its values.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -19,12 +19,13 @@ use crate::spec::format::NumberFormat;
 use crate::spec::launch::Launch;
 use crate::spec::link::Link;
 use crate::spec::model::file::ModelFile;
+use crate::spec::near::suggest;
 use crate::spec::objective::{Objective, Workload};
 use crate::spec::option_table::OptionTable;
 use crate::spec::plausible::{self, Warning};
 use crate::spec::rig::Rig;
 use crate::spec::runtime::Runtime;
-use crate::spec::text::{from_json, suggest};
+use crate::spec::text::from_json;
 
 #[derive(Clone, Debug, Serialize)]
 pub struct CheckedFile {

@@ -7,9 +7,10 @@ use super::catalog::{Catalog, read_entry};
 use super::kind::CatalogKind;
 use crate::spec::device::{Device, Vendor};
 use crate::spec::error::Error;
+use crate::spec::near::suggest;
 use crate::spec::plausible::Warning;
 use crate::spec::runtime::Runtime;
-use crate::spec::text::{from_json, suggest};
+use crate::spec::text::from_json;
 
 impl Catalog {
     /// The generations of the shipped devices, and those that devices of the user declare as new.

@@ -11,8 +11,9 @@ use crate::spec::cluster::{Cluster, System};
 use crate::spec::device::Device;
 use crate::spec::error::Error;
 use crate::spec::limits::DEVICES;
+use crate::spec::near::suggest;
 use crate::spec::ranges;
-use crate::spec::text::{entry_from_json, from_json, suggest};
+use crate::spec::text::{entry_from_json, from_json};
 
 /// `[NODESx]COUNTxDEVICE`, parsed.
 #[derive(Clone, Debug, PartialEq)]

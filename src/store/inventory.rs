@@ -160,7 +160,7 @@ impl Catalog {
         for word in only {
             if !names.iter().any(|name| name.eq_ignore_ascii_case(word)) {
                 let fix =
-                    crate::spec::text::suggest(word, names.iter().copied(), "mantile-opt catalog devices");
+                    crate::spec::near::suggest(word, names.iter().copied(), "mantile-opt catalog devices");
                 return Err(Error::new(
                     "only",
                     format!("`{word}`"),

@@ -3,7 +3,8 @@
 use super::catalog::{Catalog, CatalogEntry, EntryLabel, LookupError};
 use super::kind::CatalogKind;
 use crate::spec::error::Error;
-use crate::spec::text::{is_same_name, suggest};
+use crate::spec::near::suggest;
+use crate::spec::text::is_same_name;
 
 impl Catalog {
     /// The file with this id, name or alias, whatever its case and separators.

@@ -7,10 +7,10 @@ use super::kind::CatalogKind;
 use crate::spec::cluster::Cluster;
 use crate::spec::error::Error;
 use crate::spec::format::NumberFormat;
+use crate::spec::near::suggest;
 use crate::spec::precision::ANY;
 use crate::spec::runtime::Runtime;
 use crate::spec::scenario::Scenario;
-use crate::spec::text::suggest;
 
 impl Catalog {
     /// The runtime of a scenario: by name; else the default of the devices, or where this does not run the given weight

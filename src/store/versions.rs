@@ -15,7 +15,8 @@ use super::file;
 use super::kind::CatalogKind;
 use crate::report::diff::{Difference, difference};
 use crate::spec::error::Error;
-use crate::spec::text::{from_json, suggest};
+use crate::spec::near::suggest;
+use crate::spec::text::from_json;
 
 /// Folder of replaced versions, in the user's folder.
 const VERSIONS: &str = "versions";

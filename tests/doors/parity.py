@@ -1,7 +1,7 @@
 """Every request through every door: command line, HTTP, MCP, WebAssembly and Python give the same bytes.
 
 Usage: parity.py BINARY WASM FIXTURES [RANDOM [SEED]], where RANDOM is a number of random questions in addition to the
-fixtures. The package `mantile` is installed where this runs.
+fixtures. The package `mantile` is installed where this runs. With `-` for WASM, the doors of the program alone are compared.
 """
 
 import asyncio
@@ -13,13 +13,14 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-import mantile
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from random_questions import questions
 from server import serving
 
 HERE = Path(__file__).parent
+#: In place of the module: only the program is there.
+PROGRAM_ALONE = "-"
 #: Requests about the machine that answers: a server and a browser have none to show.
 OF_THIS_MACHINE = {"detect"}
 
@@ -61,6 +62,8 @@ def in_node(wasm: str, rows: list) -> list[str]:
 
 
 def in_python(name: str, body: dict) -> str:
+    import mantile
+
     try:
         return mantile.request(name, body).to_json()
     except mantile.MantileError as fault:
@@ -101,7 +104,7 @@ def on_command_line(binary: str, line: list[str]) -> str:
 
 def main(binary: str, wasm: str, path: str, count: str = "0", seed: str = "1"):
     rows = fixtures(binary, path) + questions(int(count), int(seed))
-    node = in_node(wasm, rows)
+    node = [None] * len(rows) if wasm == PROGRAM_ALONE else in_node(wasm, rows)
     assistant = asyncio.run(over_mcp(binary, rows))
     with serving(binary) as (_, address):
         compared = compare(binary, address, rows, node, assistant)
@@ -111,10 +114,11 @@ def main(binary: str, wasm: str, path: str, count: str = "0", seed: str = "1"):
 def compare(binary: str, address: str, rows: list, node: list, assistant: list) -> int:
     compared = differ = 0
     for (name, body, line), by_node, by_mcp in zip(rows, node, assistant):
-        expected = in_python(name, body)
-        doors = {"mcp": by_mcp}
+        # The first door, with which the others are compared: Python where there is more than the program.
+        expected = by_mcp if by_node is None else in_python(name, body)
+        doors = {} if by_node is None else {"mcp": by_mcp}
         if name not in OF_THIS_MACHINE:
-            doors |= {"wasm": by_node, "http": over_http(address, name, body)}
+            doors |= {"http": over_http(address, name, body)} | ({} if by_node is None else {"wasm": by_node})
         if line is not None:
             doors["command line"] = on_command_line(binary, line)
         for door, found in doors.items():
@@ -124,7 +128,7 @@ def compare(binary: str, address: str, rows: list, node: list, assistant: list) 
             if found != expected:
                 at = next((at for at, (a, b) in enumerate(zip(found, expected)) if a != b), min(len(found), len(expected)))
                 near = slice(max(at - 60, 0), at + 60)
-                print(f"{name} {line or body} over {door} differs from Python at {at}:\n{found[near]!r}\n{expected[near]!r}")
+                print(f"{name} {line or body} over {door} differs from the first door at {at}:\n{found[near]!r}\n{expected[near]!r}")
                 differ += 1
             compared += 1
     if differ:

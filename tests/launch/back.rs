@@ -149,7 +149,14 @@ fn commands_give_their_plan_back() {
             .workers
             .iter()
             .map(|worker| winner.launch().file(&format!("{}.sh", worker.name)).unwrap().text.clone());
-        same_plan(winner, &scripts.collect::<Vec<_>>().join("\n"), "scripts");
+        let scripts = scripts.collect::<Vec<_>>().join("\n");
+        let same = Scenario { model: winner.scenario.model.clone(), ..given(winner) };
+        let [found, launched] = [
+            &started(winner.launch(), &scripts, same).candidate.notation,
+            &winner.result.best.as_ref().unwrap().notation,
+        ]
+        .map(|text| without_replicas(plan(text)));
+        assert_eq!(found, launched, "{}\n{scripts}", winner.name());
         starts_what_it_launches(winner.launch(), &winner.scenario, winner.result.best.as_ref().unwrap());
     }
 }

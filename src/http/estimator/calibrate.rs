@@ -82,6 +82,9 @@ pub struct StoredStatus {
     pub versions: Vec<VersionLine>,
     /// Whether a retraining runs.
     pub retraining: bool,
+    /// Why the last retraining failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retraining_fault: Option<String>,
 }
 
 /// A version of the calibration of a runtime.
@@ -142,7 +145,12 @@ impl CalibrationStatus {
             kept: report.groups.iter().map(|group| group.runs.min(report.window)).sum(),
             refit_due: report.alarm,
             drift: DriftFigure::EACH.map(line).to_vec(),
-            stored: Some(StoredStatus { versions: versions.collect(), report, retraining: found.retraining }),
+            stored: Some(StoredStatus {
+                versions: versions.collect(),
+                report,
+                retraining: found.retraining,
+                retraining_fault: found.fault,
+            }),
         }
     }
 }
@@ -182,7 +190,7 @@ fn stored(store: &Arc<StoredRuns>, run: &RunRecord) -> Result<RunAnswer, Error> 
     checked(run)?;
     let appended = store.add(run)?;
     let found = store.drift()?;
-    store.retrain_on_alarm(&found.report);
+    store.retrain_if_due(&found.report);
     let predicted = store.prediction(&run.run_id).and_then(Result::ok);
     let feasibility = predicted.as_ref().map(|one| match one.fits {
         true => Feasibility::InVram,

@@ -9,8 +9,11 @@ use serde_json::{Value, json};
 use super::super::validate::predict::{PreparedRow, ProfileFit, prediction, ready};
 use super::gates::{Gate, GatePair, GateResult, SizeClass, gate_results};
 use super::{profile, too_few};
+use crate::calibrate::fit::UNCHANGED;
 use crate::calibrate::profile::{rounded, written};
+use crate::calibrate::sample::{LogMultipliers, with_multipliers};
 use crate::report::table::table;
+use crate::spec::constant::{CONSTANTS, ConstantKind};
 use crate::spec::correction::{CellCorrection, ShrunkFactor};
 use crate::spec::error::Error;
 use crate::spec::nearness::{Interval, Nearness, around_prediction};
@@ -50,6 +53,9 @@ pub struct FittedCorrection {
     pub near: Option<Nearness>,
     /// Measured / predicted time: geometric mean of the rows, before it is shrunk.
     pub time_ratio: Option<f64>,
+    /// The same of computation, where rows of single requests determine it.
+    #[serde(default)]
+    pub compute_ratio: Option<f64>,
     /// The same of the memory except the KV cache.
     pub memory_ratio: Option<f64>,
 }
@@ -77,9 +83,69 @@ struct CorrectedRow<'a> {
     class: String,
     near: Option<Nearness>,
     time: Option<LogRatio>,
+    /// The parts of that time, where the row determines both.
+    parts: Option<TimeParts>,
     memory: Option<LogRatio>,
     /// Errors by gate: measured / predicted, and whether it is a memory.
     gated: Vec<(Gate, f64)>,
+}
+
+/// How much slower computation and everything else were than predicted: TTFT and TPOT of a request without others.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct TimeParts {
+    compute: LogRatio,
+    rest: LogRatio,
+}
+
+/// Largest logarithm of a factor that a row can determine: a prompt that hardly computes would need more.
+const LARGEST_LOG: f64 = 3.0;
+/// Error of both latencies with the parts, as logarithms, at most.
+const SOLVED: f64 = 0.005;
+
+/// The logarithms of the factors on computation and on other times that give both latencies of a row with one request in
+/// flight: prompts compute, steps read. `None` where they do not, or where the prompt waits for something else.
+fn solved(ready: &PreparedRow, [ttft, tpot]: [f64; 2]) -> Option<[f64; 2]> {
+    let changed = |[compute, rest]: [f64; 2]| -> LogMultipliers {
+        let mut changes = UNCHANGED;
+        for (change, entry) in changes.iter_mut().zip(CONSTANTS) {
+            *change = match entry.kind {
+                ConstantKind::Count => 0.0,
+                _ if entry.of.is_of_compute() => compute,
+                _ => rest,
+            };
+        }
+        changes
+    };
+    let plain = ready.problem.formats[0].plain();
+    let mut parts = [0.0; 2];
+    for _ in 0..60 {
+        let made = ready.deployment.times(&with_multipliers(plain, &changed(parts)));
+        let left = [libm::log(ttft / made.ttft), libm::log(tpot / made.tpot)];
+        if left.iter().all(|left| left.abs() < SOLVED) {
+            return Some(parts);
+        }
+        for (part, left) in parts.iter_mut().zip(left) {
+            *part += left;
+        }
+        // A change without an effect only grows.
+        if !parts.iter().all(|part| part.abs() < LARGEST_LOG) {
+            return None;
+        }
+    }
+    None
+}
+
+/// The parts of the time of a row, with p10 and p90 before any row.
+fn time_parts(row: &MeasuredRow, ready: &PreparedRow, interval: &Interval) -> Option<TimeParts> {
+    if ready.deployment.requests() > 1 || row.traffic.is_some() {
+        return None;
+    }
+    let [compute, rest] = solved(ready, [row.outcome.ttft_ms? / 1e3, row.outcome.tpot_ms? / 1e3])?;
+    let of = |log: f64, quantiles| {
+        let [low, _, high] = around_prediction(quantiles);
+        LogRatio { log, prior: [low, high] }
+    };
+    Some(TimeParts { compute: of(compute, interval.ttft), rest: of(rest, interval.tpot) })
 }
 
 /// A measured figure in the terms of its prediction: the logarithm of the ratio of both times.
@@ -165,6 +231,7 @@ impl<'a> CorrectedRow<'a> {
         let requests = ready.deployment.requests();
         let interval = formats.interval(row.pools.len() > 1, requests);
         let time = interval.and_then(|interval| time_ratio(row, &made, interval));
+        let parts = interval.and_then(|interval| time_parts(row, ready, interval));
         let memory = memory_ratio(row, &made, ready)
             .map(|ratio| LogRatio { log: libm::log(ratio), prior: memory_prior(catalog, ready) });
         if time.is_none() && memory.is_none() {
@@ -184,6 +251,7 @@ impl<'a> CorrectedRow<'a> {
             class: device.class.clone(),
             near: interval.map(|interval| interval.near),
             time,
+            parts,
             memory,
             gated: both.into_iter().filter_map(|(gate, ratio)| Some((gate, ratio?))).collect(),
         })
@@ -196,15 +264,20 @@ impl<'a> CorrectedRow<'a> {
     /// Errors of its predictions with the factors of the other rows of its cell.
     fn errors(&self, all: &[CorrectedRow]) -> Vec<GatePair> {
         let others = || all.iter().filter(|one| one.key() == self.key() && !std::ptr::eq(*one, self));
-        let of = |pick: fn(&CorrectedRow) -> Option<LogRatio>| {
-            shrunk(others().filter_map(pick)).map_or(1.0, |(factor, _)| factor.times)
-        };
-        let (time, memory) = (of(|one| one.time), of(|one| one.memory));
+        let times = |found: Option<(ShrunkFactor, f64)>| found.map(|(factor, _)| factor.times);
+        let [time, compute] = time_factors(others()).map(times);
+        let memory = times(shrunk(others().filter_map(|one| one.memory)));
         let pair = |(gate, ratio): &(Gate, f64)| GatePair {
             gate: *gate,
             size: self.size,
             class: self.class.clone(),
-            ratio: ratio / if *gate == Gate::Memory { memory } else { time },
+            ratio: ratio
+                / match gate {
+                    Gate::Memory => memory,
+                    Gate::Decode => time,
+                    _ => compute.or(time),
+                }
+                .unwrap_or(1.0),
         };
         self.gated.iter().map(pair).collect()
     }
@@ -218,6 +291,16 @@ fn shrunk(ratios: impl Iterator<Item = LogRatio>) -> Option<(ShrunkFactor, f64)>
     let logs: Vec<f64> = ratios.iter().map(|one| one.log).collect();
     let factor = ShrunkFactor::of(&logs, [end(0), end(1)])?;
     Some((factor, libm::exp(mean(logs))))
+}
+
+/// The factors on time and on computation: one for both, unless rows determine each.
+fn time_factors<'a, 'b: 'a>(
+    rows: impl Iterator<Item = &'a CorrectedRow<'b>> + Clone,
+) -> [Option<(ShrunkFactor, f64)>; 2] {
+    let compute = shrunk(rows.clone().filter_map(|row| Some(row.parts?.compute)));
+    let time =
+        |row: &CorrectedRow| row.parts.filter(|_| compute.is_some()).map(|parts| parts.rest).or(row.time);
+    [shrunk(rows.filter_map(time)), compute]
 }
 
 /// The factors of rows. Each row alone is enough for one.
@@ -258,8 +341,8 @@ pub(super) fn corrections(
 impl FittedCorrection {
     fn of(rows: &[CorrectedRow], cell: (&str, &[String; 3])) -> FittedCorrection {
         let own = || rows.iter().filter(|row| row.key() == cell);
-        let (time, memory) =
-            (shrunk(own().filter_map(|row| row.time)), shrunk(own().filter_map(|row| row.memory)));
+        let [time, compute] = time_factors(own());
+        let memory = shrunk(own().filter_map(|row| row.memory));
         let (runtime, [model, hardware, weight_format]) = cell;
         FittedCorrection {
             runtime: runtime.to_owned(),
@@ -268,6 +351,7 @@ impl FittedCorrection {
                 hardware: hardware.clone(),
                 weight_format: weight_format.clone(),
                 time: time.map(|(factor, _)| factor),
+                compute: compute.map(|(factor, _)| factor),
                 memory: memory.map(|(factor, _)| factor),
                 source: format!(
                     "{} of one's own (mantile-opt calibrate), shrunk to 1",
@@ -276,6 +360,7 @@ impl FittedCorrection {
             },
             near: own().filter_map(|row| row.near).min(),
             time_ratio: time.map(|(_, mean)| mean),
+            compute_ratio: compute.map(|(_, mean)| mean),
             memory_ratio: memory.map(|(_, mean)| mean),
         }
     }
@@ -290,8 +375,12 @@ impl FittedCorrection {
                 [ratio?, factor.times, factor.low, factor.high].map(|value| rounded(value).to_string());
             Some([&names[..], &[name.to_owned(), factor.rows.to_string()], &numbers].concat())
         };
-        let both = [("time", one.time, self.time_ratio), ("memory", one.memory, self.memory_ratio)];
-        both.into_iter().filter_map(of).collect()
+        let each = [
+            ("time", one.time, self.time_ratio),
+            ("compute", one.compute, self.compute_ratio),
+            ("memory", one.memory, self.memory_ratio),
+        ];
+        each.into_iter().filter_map(of).collect()
     }
 }
 

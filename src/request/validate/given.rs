@@ -1,4 +1,4 @@
-//! Facts of runs that a benchmark file does not state, given next to it.
+//! Facts of runs that a file of runs does not state, given next to it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,18 +9,18 @@ use crate::spec::run::RunRecord;
 use crate::store::hardware::Shorthand;
 use crate::validate::imported::ImportedRun;
 
-/// Facts of the runs in benchmark files: those that a file does not state, or that are otherwise than it states. Tables of
-/// measurements state their own.
+/// Facts of the runs of `bench` and of benchmark files: those that a file does not state, or that are otherwise than it states.
+/// Tables of measurements state their own.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[cfg_attr(feature = "cli", derive(clap::Args))]
-#[cfg_attr(feature = "cli", command(next_help_heading = "Runs of benchmark files"))]
+#[cfg_attr(feature = "cli", command(next_help_heading = "Runs of bench and of benchmark files"))]
 #[serde(deny_unknown_fields, default)]
 pub struct GivenRunFacts {
-    /// Model that the server had
+    /// Model that the server had: a name, or a file
     #[cfg_attr(feature = "cli", arg(long, value_name = "NAME"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Devices of the server
+    /// Devices of the server, a system, or local
     #[cfg_attr(feature = "cli", arg(long, value_name = "[COUNTx]DEVICE"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hardware: Option<String>,
@@ -93,9 +93,12 @@ impl GivenRunFacts {
         run.kv_format = text(&self.kv_format).or(run.kv_format);
         if let Some(hardware) = text(&self.hardware) {
             let Shorthand { nodes, count, device, .. } = Shorthand::parse(&hardware)?;
-            // A device without a count is one, where no degree says otherwise.
-            let counted = device != hardware || !self.has_degree();
-            run.devices = counted.then(|| nodes.saturating_mul(count));
+            // A device without a count: as many as the file states, else one, where no degree says otherwise.
+            run.devices = match device != hardware {
+                true => Some(nodes.saturating_mul(count)),
+                false if self.has_degree() => None,
+                false => run.devices.or(Some(1)),
+            };
             run.hardware_id = Some(device.to_owned());
         }
         let degrees = &mut run.parallelism;

@@ -304,9 +304,12 @@ fn problem_of(catalog: &Catalog, key: &ScenarioKey, fit: ProfileFit) -> Result<(
     let ask = |model: &str, runtime: &str, hardware: String| {
         ResolvedScenario::resolve(catalog, &key.scenario(model, runtime, hardware))
     };
+    // A device by its count; a machine that has just so many: a system, `local`, a file.
     // More devices than a node: nodes of eight or of the node size, the last one perhaps partial.
+    let whole = catalog.hardware(hardware).is_ok_and(|machine| machine.devices() == *devices);
+    let counted = if whole { hardware.clone() } else { format!("{devices}x{hardware}") };
     let resolve = |model: &str, runtime: &str| {
-        ask(model, runtime, format!("{devices}x{hardware}")).or_else(|fault| match fault.key.as_str() {
+        ask(model, runtime, counted.clone()).or_else(|fault| match fault.key.as_str() {
             "devices_per_node" => NODES
                 .into_iter()
                 .map(|n| ask(model, runtime, format!("{}x{n}x{hardware}", devices.div_ceil(n))))

@@ -162,7 +162,7 @@ fn read(text: &str, given: &GivenRunFacts, with: RecordTaker<'_>) -> Result<(), 
     // No header of a table begins so, and no other tool has this key.
     let is_object = first.trim_start().starts_with('{');
     match () {
-        () if is_object && first.contains("\"run_id\"") => read_runs(text, with),
+        () if is_object && first.contains("\"run_id\"") => read_runs(text, given, with),
         () if !is_object && Record(header_of(first)).has_columns().is_ok() => read_csv(text, with),
         () if is_object || is_imported(text) => read_imported(text, given, with),
         () => read_csv(text, with),
@@ -188,12 +188,12 @@ fn imported_rows(run: ImportedRun, given: &GivenRunFacts) -> Result<Vec<Measured
 }
 
 /// The same of a file with a run a line.
-fn read_runs(text: &str, with: RecordTaker<'_>) -> Result<(), Error> {
+fn read_runs(text: &str, given: &GivenRunFacts, with: RecordTaker<'_>) -> Result<(), Error> {
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     for (count, (number, line)) in lines.enumerate() {
         ROWS.check_whole("rows", count as u64 + 1)?;
-        let run = from_json::<RunRecord>(line, "a run");
-        let runs = run.and_then(|run| RunCells::of(&run).record().runs());
+        let run = from_json::<RunRecord>(line, "a run").and_then(|run| given.applied(ImportedRun::of(run)));
+        let runs = run.and_then(|run| RunCells::of(&run.run).record().runs());
         with(number as u64 + 1, runs.map(RecordOf::Runs))?;
     }
     Ok(())

@@ -11,7 +11,8 @@ use crate::spec::error::Error;
 use crate::spec::figure::{Bytes, Figure};
 use crate::spec::limits::CAPACITY;
 use crate::spec::link::Link;
-use crate::spec::text::{folded, near};
+use crate::spec::near::near;
+use crate::spec::text::folded;
 use crate::store::catalog::{Catalog, CatalogEntry, read_entry};
 use crate::store::kind::CatalogKind;
 

@@ -56,9 +56,9 @@ fn a_launch_loads_the_format_that_was_priced() {
     let formats: Vec<String> = catalog.entries(CatalogKind::Formats).into_keys().collect();
     let mut random = Rng::with_seed(349);
     let (mut launches, mut refused, mut tried) = (0, 0, 0);
-    while launches < cases(40) {
+    while launches < cases(24) {
         tried += 1;
-        assert!(tried < 200 * cases(40), "{launches} launch, {refused} do not");
+        assert!(tried < 200 * cases(24), "{launches} launch, {refused} do not");
         let hardware = one(&mut random, &HARDWARE);
         let (model, format) =
             (&models[random.usize(0..models.len())], &formats[random.usize(0..formats.len())]);
