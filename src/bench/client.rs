@@ -55,7 +55,8 @@ impl Endpoint {
         };
         match (scheme, uri.host()) {
             (Some((port, trusted)), Some(host))
-                if !uri.authority().is_some_and(|all| all.as_str().contains('@')) => {
+                if !uri.authority().is_some_and(|all| all.as_str().contains('@')) =>
+            {
                 let path = uri.path().trim_end_matches('/');
                 let path = path.strip_suffix(VERSION).unwrap_or(path).to_owned();
                 let host = host.trim_matches(['[', ']']).to_owned();
@@ -133,7 +134,9 @@ impl Endpoint {
 }
 
 /// The sender of requests on a connection.
-async fn sender(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> io::Result<SendRequest<String>> {
+async fn sender(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+) -> io::Result<SendRequest<String>> {
     let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
     // Its fault is that of the request that it carries.
     tokio::spawn(async move {

@@ -77,9 +77,8 @@ async fn object(endpoint: &Endpoint, path: &str) -> Option<Value> {
 pub(super) async fn facts(endpoint: &Endpoint) -> Result<ServerFacts, Error> {
     let (status, text) = endpoint.answered("/v1/models", WITHIN).await.map_err(|fault| {
         let fix = "start the server, or correct --endpoint";
-        let unreached = || {
-            Error::new("endpoint", format!("no answer: {}", fault.kind()), "a server that answers", fix)
-        };
+        let unreached =
+            || Error::new("endpoint", format!("no answer: {}", fault.kind()), "a server that answers", fix);
         tls_fault(&fault).unwrap_or_else(unreached)
     })?;
     if status == 401 || status == 403 {

@@ -11,7 +11,9 @@ use crate::spec::device::Device;
 use crate::spec::error::Error;
 use crate::spec::notation::PlanText;
 use crate::spec::objective::Metric;
-use crate::spec::run::{BenchMetrics, EQUAL_LENGTHS, RunDegrees, RunOrigin, RunPrediction, RunRecord, UNKNOWN_RUNTIME};
+use crate::spec::run::{
+    BenchMetrics, EQUAL_LENGTHS, RunDegrees, RunOrigin, RunPrediction, RunRecord, UNKNOWN_RUNTIME,
+};
 use crate::spec::scenario::Scenario;
 use crate::spec::telemetry::RunTelemetry;
 use crate::store::catalog::Catalog;

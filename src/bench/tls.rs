@@ -27,7 +27,8 @@ impl TrustedRoots {
     /// The text has none, or a faulty one.
     pub(super) fn with(pem: Option<&str>) -> Result<TrustedRoots, Error> {
         let fault = |found: String| {
-            let fix = "name the file of the authority's certificates, which begin with -----BEGIN CERTIFICATE-----";
+            let fix =
+                "name the file of the authority's certificates, which begin with -----BEGIN CERTIFICATE-----";
             Error::new("ca-file", found, "certificates in PEM", fix)
         };
         let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
@@ -43,7 +44,8 @@ impl TrustedRoots {
             }
         }
         let config = ClientConfig::builder_with_provider(Arc::new(default_provider()));
-        let config = config.with_safe_default_protocol_versions().map_err(|found| fault(found.to_string()))?;
+        let config =
+            config.with_safe_default_protocol_versions().map_err(|found| fault(found.to_string()))?;
         let config = config.with_root_certificates(roots).with_no_client_auth();
         Ok(TrustedRoots(Arc::new(config)))
     }
@@ -68,7 +70,9 @@ pub(super) fn tls_fault(fault: &io::Error) -> Option<Error> {
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
             "a certificate of another name"
         }
-        CertificateError::Expired | CertificateError::ExpiredContext { .. } => "a certificate that has expired",
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            "a certificate that has expired"
+        }
         _ => "a certificate that is not valid",
     };
     let fix = "add --ca-file with the certificate of its authority, correct the name in the address, or measure at the \

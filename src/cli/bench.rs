@@ -33,7 +33,8 @@ use crate::request::runs::lines_of;
 use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
 use crate::spec::limits::{
-    ARRIVAL_VARIATION, CLIENT_TIMEOUT, REPEATS, SEED, SENT, START_TIMEOUT, TELEMETRY_EVERY, WARM_UP, number, whole,
+    ARRIVAL_VARIATION, CLIENT_TIMEOUT, REPEATS, SEED, SENT, START_TIMEOUT, TELEMETRY_EVERY, WARM_UP, number,
+    whole,
 };
 use crate::spec::run::{RunOutcome, RunRecord};
 use crate::spec::scenario::Scenario;

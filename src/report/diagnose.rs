@@ -129,11 +129,7 @@ fn limit(detail: &DeploymentDetail, phase: Phase) -> f64 {
 }
 
 /// Compares measured numbers with an estimate. `run` is the run that they are of, where it is known.
-pub fn diagnosis(
-    estimate: EstimateResult,
-    measured: MeasuredNumbers,
-    run: Option<&RunRecord>,
-) -> Diagnosis {
+pub fn diagnosis(estimate: EstimateResult, measured: MeasuredNumbers, run: Option<&RunRecord>) -> Diagnosis {
     let EstimateResult { scenario, candidate, question, detail, .. } = estimate;
     let metrics = detail.as_ref().map(|detail| compared(&candidate, detail, measured)).unwrap_or_default();
     let suspects = detail.as_ref().map(|detail| suspects(detail, &metrics)).unwrap_or_default();

@@ -130,7 +130,8 @@ impl ReadRun<'_> {
         let uses: Vec<f64> = self.gpus.iter().filter_map(|gpu| Some(gpu.readings.in_use?.mean)).collect();
         let mean = uses.iter().sum::<f64>() / uses.len() as f64;
         let busiest = self.found.readings.busiest_processor_use;
-        let busiest = busiest.map(|found| format!(", the busiest processor is {} in use", percent(found.mean)));
+        let busiest =
+            busiest.map(|found| format!(", the busiest processor is {} in use", percent(found.mean)));
         let words = ["the GPUs run nothing while requests are in the system", &busiest.unwrap_or_default()];
         mean.is_finite().then(|| (Some(1.0 - mean), words.concat()))
     }
@@ -145,9 +146,9 @@ impl ReadRun<'_> {
                 Some((Some(stalled.mean), words))
             }
             // Half of the samples and more: not the start of another program.
-            None => pages.filter(|pages| pages.p50 > 0.0).map(|pages| {
-                (None, format!("{} pages/s are swapped", digits(pages.mean)))
-            }),
+            None => pages
+                .filter(|pages| pages.p50 > 0.0)
+                .map(|pages| (None, format!("{} pages/s are swapped", digits(pages.mean)))),
         }
     }
 
@@ -238,7 +239,10 @@ mod tests {
         ];
         assert_eq!(causes(&found), all);
         let first = &suspect_causes(&found)[0];
-        assert!(first.text().contains("at 1200 of 1980 MHz (60 % of the time). Check: `nvidia-smi"), "{first:?}");
+        assert!(
+            first.text().contains("at 1200 of 1980 MHz (60 % of the time). Check: `nvidia-smi"),
+            "{first:?}"
+        );
     }
 
     #[test]

@@ -44,7 +44,10 @@ fn machine() -> tempfile::TempDir {
         ("sys/class/powercap/intel-rapl:0:0/name", "core\n"),
         ("sys/class/powercap/intel-rapl:0:0/energy_uj", "5\n"),
         ("sys/class/powercap/intel-rapl:0:0/max_energy_range_uj", "1000000\n"),
-        ("proc/meminfo", "MemTotal: 64000000 kB\nMemAvailable: 14000000 kB\nSwapTotal: 0 kB\nSwapFree: 0 kB\n"),
+        (
+            "proc/meminfo",
+            "MemTotal: 64000000 kB\nMemAvailable: 14000000 kB\nSwapTotal: 0 kB\nSwapFree: 0 kB\n",
+        ),
         ("proc/vmstat", "pgfault 9\npswpin 5\npswpout 7\n"),
         ("proc/pressure/memory", "some avg10=0.00 avg60=0.00 avg300=0.00 total=77\n"),
         ("proc/diskstats", " 8 0 sda 1 0 800 0 1 0 80 0 0 0 0\n 7 0 loop0 1 0 900 0 1 0 90 0 0 0 0\n"),
@@ -207,6 +210,66 @@ fn a_hostile_machine_ends_in_a_record() {
     fs::create_dir(folder.path().join("proc/vmstat")).unwrap();
     let run = measured(on(folder.path(), address), &POINT);
     assert_eq!(run.outcome, RunOutcome::Measured);
+}
+
+/// A driver of two GPUs, of which one serves: at 300 W by its counter of energy, a quarter of the time at its limit.
+const DRIVER: &str = r#"
+#include <time.h>
+#include <string.h>
+typedef unsigned int u; typedef unsigned long long ull;
+static double now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec + t.tv_nsec * 1e-9; }
+int nvmlInit_v2(void) { return 0; }
+int nvmlShutdown(void) { return 0; }
+int nvmlSystemGetDriverVersion(char *text, u size) { strncpy(text, "550.120", size); return 0; }
+int nvmlDeviceGetCount_v2(u *count) { *count = 2; return 0; }
+int nvmlDeviceGetHandleByIndex_v2(u index, void **device) { *device = (void *)(ull)(index + 1); return 0; }
+static int serves(void *device) { return device == (void *)2; }
+int nvmlDeviceGetName(void *device, char *text, u size) { strncpy(text, "NVIDIA L40S", size); return 0; }
+int nvmlDeviceGetUtilizationRates(void *device, u *rates) { rates[0] = serves(device) ? 80 : 0; rates[1] = 5; return 0; }
+struct memory { u version; ull total, reserved, free, used; };
+int nvmlDeviceGetMemoryInfo_v2(void *device, struct memory *m) { m->used = 40000000000ULL; return 0; }
+int nvmlDeviceGetClockInfo(void *device, u type, u *mhz) { *mhz = type == 1 ? 1500 : 9001; return 0; }
+int nvmlDeviceGetMaxClockInfo(void *device, u type, u *mhz) { *mhz = 2520; return 0; }
+int nvmlDeviceGetTemperature(void *device, u sensor, u *celsius) { *celsius = 71; return 0; }
+int nvmlDeviceGetEnforcedPowerLimit(void *device, u *mw) { *mw = 350000; return 0; }
+int nvmlDeviceGetPowerUsage(void *device, u *mw) { *mw = 1; return 0; }
+int nvmlDeviceGetTotalEnergyConsumption(void *device, ull *mj) { *mj = now() * (serves(device) ? 300e3 : 20e3); return 0; }
+int nvmlDeviceGetCurrentClocksThrottleReasons(void *device, ull *reasons) {
+    static int calls;
+    *reasons = serves(device) && calls++ % 4 == 0 ? 0x4 : 0x1;
+    return 0;
+}
+"#;
+
+#[test]
+fn gpus_of_nvidia_are_read_by_the_library_of_their_driver() {
+    let folder = machine();
+    fs::remove_dir_all(folder.path().join("sys/class/drm")).unwrap();
+    fs::write(folder.path().join("driver.c"), DRIVER).unwrap();
+    let mut compiler = Command::new("cc");
+    compiler.args(["-shared", "-fPIC", "-o", "driver.so", "driver.c"]).current_dir(folder.path());
+    assert!(compiler.status().unwrap().success());
+    let (_, address) = ScriptedServer::start(slow);
+    let settings = on(folder.path(), address);
+    let nvml = folder.path().join("driver.so");
+    let telemetry = TelemetrySettings { nvml, ..settings.telemetry.clone() };
+    let run = measured(BenchSettings { telemetry, ..settings }, &POINT);
+    let found = run.telemetry.unwrap();
+    assert_eq!(found.gpus.len(), 2);
+    let [gpu] = &found.serving_gpus(Some(1))[..] else { panic!("{found:?}") };
+    assert_eq!(gpu.name.as_deref(), Some("NVIDIA L40S"));
+    is_near(gpu.readings.in_use, 0.8, 1e-9);
+    is_near(gpu.readings.memory_used_gb, 40.0, 1e-9);
+    is_near(gpu.readings.clock_mhz, 1500.0, 1e-9);
+    is_near(gpu.readings.clock_limit_mhz, 2520.0, 1e-9);
+    is_near(gpu.readings.memory_clock_mhz, 9001.0, 1e-9);
+    is_near(gpu.readings.celsius, 71.0, 1e-9);
+    is_near(gpu.readings.watts, 300.0, 0.05);
+    is_near(gpu.readings.watts_limit, 350.0, 1e-9);
+    is_near(gpu.readings.power_capped, 0.25, 0.3);
+    assert_eq!(gpu.readings.throttled, Some(ReadingSummary::default()));
+    let joules = found.joules_per_token.unwrap() * run.metrics.decode_toks_sec.unwrap();
+    assert!((joules / 300.0 - 1.0).abs() < 0.05, "{joules} W");
 }
 
 /// The answer of `diagnose` about a run with these readings at 60 ms a token.

@@ -262,10 +262,9 @@ impl MachineFiles {
             if self.has_hardware("sys/block", name) {
                 let kinds = [MachineReading::DiskReadBytesS, MachineReading::DiskWrittenBytesS];
                 let sectors = [read, written].map(parsed);
-                let both = kinds.into_iter().zip(sectors).filter_map(|(kind, sectors)| Some((kind, sectors?)));
-                found.extend(
-                    both.map(|(kind, all)| (kind, part as u64, RawReading::Counter(all * SECTOR))),
-                );
+                let both =
+                    kinds.into_iter().zip(sectors).filter_map(|(kind, sectors)| Some((kind, sectors?)));
+                found.extend(both.map(|(kind, all)| (kind, part as u64, RawReading::Counter(all * SECTOR))));
             }
         }
         Some(())

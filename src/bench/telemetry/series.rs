@@ -77,7 +77,9 @@ fn of_parts(rule: ReadingOfParts, values: &[Option<f64>]) -> Option<f64> {
     let known = || values.iter().copied().flatten();
     match rule {
         ReadingOfParts::Sum => values.iter().copied().sum(),
-        ReadingOfParts::Mean => Some(known().sum::<f64>() / known().count() as f64).filter(|it| it.is_finite()),
+        ReadingOfParts::Mean => {
+            Some(known().sum::<f64>() / known().count() as f64).filter(|it| it.is_finite())
+        }
         ReadingOfParts::Max => known().reduce(f64::max),
     }
 }
