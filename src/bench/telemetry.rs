@@ -25,7 +25,7 @@ pub(super) use linux::MachineSource;
 use series::{RawReadings, TimeSpan, between, summarised};
 
 use crate::spec::telemetry::{
-    GpuReading, GpuTelemetry, MachineReading, ReadingKind, ReadingSummary, ReportingMachine, RunTelemetry,
+    GpuReading, GpuTelemetry, MachineReading, ReadingKind, ReadingSummary, RunTelemetry,
 };
 
 /// What is read, and how often.
@@ -57,6 +57,9 @@ impl Default for TelemetrySettings {
 /// What is read from a machine; none on this system.
 #[cfg(not(target_os = "linux"))]
 pub(super) struct MachineSource {}
+
+#[cfg(not(target_os = "linux"))]
+use crate::spec::telemetry::ReportingMachine;
 
 #[cfg(not(target_os = "linux"))]
 impl MachineSource {

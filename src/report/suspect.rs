@@ -75,7 +75,7 @@ const CAUSES: [CauseEntry; 6] = [
     },
     CauseEntry {
         cause: GapCause::GpuIdle,
-        read: ReadRun::idle,
+        read: |run| run.idle(),
         check: "`top -H` during a run shows a thread of the server near 100 %: the host is the limit; try its graphs, \
                 and fewer processes next to it",
     },
@@ -93,12 +93,12 @@ const CAUSES: [CauseEntry; 6] = [
     },
     CauseEntry {
         cause: GapCause::MemoryShort,
-        read: ReadRun::short,
+        read: |run| run.short(),
         check: "`vmstat 1` during a run: si and so stay above 0; end other processes, or serve with less memory",
     },
     CauseEntry {
         cause: GapCause::ClientSaturates,
-        read: ReadRun::saturated,
+        read: |run| run.saturated(),
         check: "measure with the client on another machine",
     },
 ];

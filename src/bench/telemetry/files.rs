@@ -136,9 +136,9 @@ fn temperatures(root: &Path) -> Vec<NumberFile> {
 fn energies(root: &Path) -> Vec<NumberFile> {
     let powercap = root.join("sys/class/powercap");
     let packages = numbered(&powercap, "intel-rapl:");
-    let within = packages.iter().flat_map(|(package, _)| {
+    let within = packages.iter().map(|(package, _)| *package).flat_map(|package| {
         let zones = numbered(&powercap, &format!("intel-rapl:{package}:"));
-        zones.into_iter().map(|(zone, folder)| (package * 1000 + zone + 1000, folder))
+        zones.into_iter().map(move |(zone, folder)| (package * 1000 + zone + 1000, folder))
     });
     let all: Vec<(u64, PathBuf)> = within.chain(packages.clone()).collect();
     let of = |(part, folder): (u64, PathBuf)| {
