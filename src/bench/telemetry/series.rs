@@ -91,23 +91,21 @@ fn overlap_s(one: TimeSpan, other: TimeSpan) -> f64 {
     (one.1.min(other.1) - one.0.max(other.0)).max(0.0)
 }
 
-/// A reading over `window`, of its values between samples: the mean by their time in it; the others of the values that
-/// are wholly in it, where there are any, so that a warm-up does not set an extreme.
+/// A reading over `window`, of its values between samples that are wholly in it: others mix it with the warm-up. Where none
+/// is, of those that reach into it.
 pub(super) fn summarised(values: &[(TimeSpan, f64)], window: TimeSpan) -> Option<ReadingSummary> {
-    let within = values.iter().map(|(span, value)| (*span, *value, overlap_s(*span, window)));
-    let within: Vec<_> = within.filter(|(_, _, overlap)| *overlap > 0.0).collect();
-    let seconds: f64 = within.iter().map(|(_, _, overlap)| overlap).sum();
-    let weighted: f64 = within.iter().map(|(_, value, overlap)| value * overlap).sum();
+    let reach = values.iter().map(|(span, value)| (*span, *value, overlap_s(*span, window)));
+    let reach: Vec<(TimeSpan, f64, f64)> = reach.filter(|(_, _, overlap)| *overlap > 0.0).collect();
     let inside = |span: &TimeSpan| span.0 >= window.0 && span.1 <= window.1;
-    let mut sample: Vec<f64> =
-        within.iter().filter(|(span, ..)| inside(span)).map(|(_, value, _)| *value).collect();
-    if sample.is_empty() {
-        sample = within.iter().map(|(_, value, _)| *value).collect();
-    }
+    let any_inside = reach.iter().any(|(span, ..)| inside(span));
+    let counted = || reach.iter().filter(|(span, ..)| inside(span) || !any_inside);
+    let seconds: f64 = counted().map(|(_, _, overlap)| overlap).sum();
+    let mean = counted().map(|(_, value, overlap)| value * overlap).sum::<f64>() / seconds;
+    let mut sample: Vec<f64> = counted().map(|(_, value, _)| *value).collect();
     let p50 = quantile(&mut sample, 0.5);
     let (min, max) = (*sample.first()?, *sample.last()?);
-    let mean = weighted / seconds;
-    mean.is_finite().then_some(ReadingSummary { mean, p50, min, max })
+    // Sums of rounded parts may leave the range of their values.
+    mean.is_finite().then(|| ReadingSummary { mean: mean.clamp(min, max), p50, min, max })
 }
 
 #[cfg(test)]
@@ -164,9 +162,11 @@ mod tests {
         let values = [((0.0, 2.0), 100.0), ((2.0, 3.0), 10.0), ((3.0, 4.0), 20.0), ((4.0, 9.0), 1.0)];
         let found = summarised(&values, (1.5, 4.0)).unwrap();
         assert_eq!((found.min, found.max, found.p50), (10.0, 20.0, 20.0));
-        assert_eq!(found.mean, (50.0 + 10.0 + 20.0) / 2.5);
+        assert_eq!(found.mean, 15.0);
         // A window between two samples has the reading between them.
         assert_eq!(summarised(&values, (5.0, 5.1)).unwrap().max, 1.0);
+        let reaching = summarised(&values, (3.5, 4.5)).unwrap();
+        assert_eq!((reaching.min, reaching.mean, reaching.max), (1.0, 10.5, 20.0));
         assert_eq!(summarised(&values, (9.0, 10.0)), None);
         assert_eq!(summarised(&values, (3.0, 3.0)), None);
         assert_eq!(summarised(&[], (0.0, 1.0)), None);
