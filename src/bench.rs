@@ -161,7 +161,7 @@ impl BenchSession {
         &self.model
     }
 
-    /// What is not read during the runs, and why.
+    /// The readings that are missing during the runs, and why.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }

@@ -28,7 +28,7 @@ use crate::spec::telemetry::{
     GpuReading, GpuTelemetry, MachineReading, ReadingKind, ReadingSummary, RunTelemetry,
 };
 
-/// What is read, and how often.
+/// The readings to take, and how often.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TelemetrySettings {
     /// Time between two samples; none are taken at zero.
@@ -54,7 +54,7 @@ impl Default for TelemetrySettings {
     }
 }
 
-/// What is read from a machine; none on this system.
+/// The source of readings; none on this system.
 #[cfg(not(target_os = "linux"))]
 pub(super) struct MachineSource {}
 

@@ -32,7 +32,7 @@ pub struct SuspectCause {
     pub cause: GapCause,
     /// Share of the measured time that it had; null where only its presence is known.
     pub share: Option<f64>,
-    /// What was read, in words.
+    /// The readings, in words.
     pub words: String,
     /// The check that would confirm it.
     pub check: String,

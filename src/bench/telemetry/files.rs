@@ -155,7 +155,7 @@ impl MachineFiles {
     /// Those of the machine whose files are below `root`.
     pub(super) fn find(root: &Path) -> MachineFiles {
         let numbers = processors(root).into_iter().chain(temperatures(root)).chain(energies(root));
-        // What cannot be read now, without the rights for it, cannot later.
+        // A file that cannot be read now, for want of rights, cannot be later.
         let numbers = numbers.filter(|file| file.read().is_some()).collect();
         MachineFiles { root: root.to_owned(), numbers }
     }

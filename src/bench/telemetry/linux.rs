@@ -1,4 +1,4 @@
-//! What is read from a machine with Linux.
+//! The readings of a machine with Linux.
 
 use super::amd::AmdGpu;
 use super::files::MachineFiles;
@@ -6,7 +6,7 @@ use super::nvidia::NvidiaGpus;
 use super::{MachineSample, TelemetrySettings};
 use crate::spec::telemetry::ReportingMachine;
 
-/// What is read from a machine.
+/// The source of a machine's readings.
 pub(in crate::bench) struct MachineSource {
     machine: ReportingMachine,
     files: MachineFiles,
