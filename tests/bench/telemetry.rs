@@ -54,18 +54,21 @@ fn machine() -> tempfile::TempDir {
         ("proc/net/dev", "Inter-| Receive\n lo: 9 0 0 0 0 0 0 0 9 0\neth0: 500 1 0 0 0 0 0 0 100 1\n"),
         ("sys/block/sda/device/model", "disk\n"),
         ("sys/class/net/eth0/device/vendor", "0x8086\n"),
-        (&[CARD, "/vendor"].concat(), "0x1002\n"),
-        (&[CARD, "/product_name"].concat(), "AMD Instinct MI210\n"),
-        (&[CARD, "/unique_id"].concat(), "secret-number\n"),
-        (&[CARD, "/gpu_busy_percent"].concat(), "60\n"),
-        (&[CARD, "/mem_info_vram_total"].concat(), "64000000000\n"),
-        (&[CARD, "/mem_info_vram_used"].concat(), "48000000000\n"),
-        (&[CARD, "/pp_dpm_sclk"].concat(), "0: 500Mhz\n1: 1400Mhz *\n2: 1700Mhz\n"),
-        (&[CARD, "/hwmon/hwmon7/power1_average"].concat(), "295000000\n"),
-        (&[CARD, "/hwmon/hwmon7/power1_cap"].concat(), "300000000\n"),
-        (&[CARD, "/hwmon/hwmon7/temp2_input"].concat(), "88000\n"),
     ];
     files.into_iter().for_each(|(path, text)| write(folder.path(), path, text));
+    let gpu = [
+        ("vendor", "0x1002\n"),
+        ("product_name", "AMD Instinct MI210\n"),
+        ("unique_id", "secret-number\n"),
+        ("gpu_busy_percent", "60\n"),
+        ("mem_info_vram_total", "64000000000\n"),
+        ("mem_info_vram_used", "48000000000\n"),
+        ("pp_dpm_sclk", "0: 500Mhz\n1: 1400Mhz *\n2: 1700Mhz\n"),
+        ("hwmon/hwmon7/power1_average", "295000000\n"),
+        ("hwmon/hwmon7/power1_cap", "300000000\n"),
+        ("hwmon/hwmon7/temp2_input", "88000\n"),
+    ];
+    gpu.into_iter().for_each(|(path, text)| write(folder.path(), &[CARD, path].join("/"), text));
     times(folder.path(), 0);
     folder
 }
@@ -256,7 +259,8 @@ fn gpus_of_nvidia_are_read_by_the_library_of_their_driver() {
     let run = measured(BenchSettings { telemetry, ..settings }, &POINT);
     let found = run.telemetry.unwrap();
     assert_eq!(found.gpus.len(), 2);
-    let [gpu] = &found.serving_gpus(Some(1))[..] else { panic!("{found:?}") };
+    let serving = found.serving_gpus(Some(1));
+    let [gpu] = serving[..] else { panic!("{found:?}") };
     assert_eq!(gpu.name.as_deref(), Some("NVIDIA L40S"));
     is_near(gpu.readings.in_use, 0.8, 1e-9);
     is_near(gpu.readings.memory_used_gb, 40.0, 1e-9);
