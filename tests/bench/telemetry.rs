@@ -39,8 +39,8 @@ fn machine() -> tempfile::TempDir {
         ("sys/class/hwmon/hwmon1/temp1_input", "65500\n"),
         ("sys/class/powercap/intel-rapl:0/name", "package-0\n"),
         ("sys/class/powercap/intel-rapl:0/energy_uj", "0\n"),
-        // Of one joule: it starts again every tenth of a second.
-        ("sys/class/powercap/intel-rapl:0/max_energy_range_uj", "1000000\n"),
+        // Of ten joules: it starts again every second.
+        ("sys/class/powercap/intel-rapl:0/max_energy_range_uj", "10000000\n"),
         ("sys/class/powercap/intel-rapl:0:0/name", "core\n"),
         ("sys/class/powercap/intel-rapl:0:0/energy_uj", "5\n"),
         ("sys/class/powercap/intel-rapl:0:0/max_energy_range_uj", "1000000\n"),
@@ -73,7 +73,7 @@ fn machine() -> tempfile::TempDir {
     folder
 }
 
-/// Processors of which one is always in use, a quarter of that by the client, after this many hundredths of a second.
+/// Processors of which one is always in use, half of that by the client, after this many hundredths of a second.
 fn times(root: &Path, hundredths: u64) {
     let (all, quarter) = (hundredths, hundredths / 4);
     let text = format!(
@@ -98,7 +98,7 @@ fn run_on(root: &Path, settings: BenchSettings, point: &LoadPoint) -> RunRecord 
             let begun = Instant::now();
             while !over.load(SeqCst) {
                 let lasted = begun.elapsed().as_secs_f64();
-                let energy = (lasted * 10.0 * 1e6) as u64 % 1_000_000;
+                let energy = (lasted * 10.0 * 1e6) as u64 % 10_000_000;
                 replace(root, "sys/class/powercap/intel-rapl:0/energy_uj", &energy.to_string());
                 times(root, (lasted * 100.0) as u64);
                 std::thread::sleep(Duration::from_millis(2));
