@@ -13,6 +13,8 @@ pub mod records;
 pub mod started;
 mod subject;
 mod summary;
+pub mod telemetry;
+mod tls;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -27,6 +29,7 @@ use tokio::sync::watch;
 use crate::report::result::EstimateResult;
 use crate::spec::error::Error;
 use crate::spec::run::{RunMethod, RunOutcome, RunRecord};
+use crate::spec::telemetry::ReportingMachine;
 use crate::spec::text::in_utc;
 use client::{ClientTally, RunContext};
 use load::{BodyMaker, LoadRun};
@@ -35,6 +38,7 @@ use probe::{ServerFacts, facts, grown, scraped};
 use prompts::{TOKEN_BYTES, prompt};
 use protocol::{Protocol, TextRequest};
 use summary::{RunSummary, summary};
+use telemetry::{MachineSource, Sampler, TelemetrySettings};
 
 pub use client::Endpoint;
 pub use subject::BenchSubject;
@@ -57,6 +61,8 @@ pub struct BenchSettings {
     /// Longest time of a request, in seconds.
     pub timeout_s: f64,
     pub seed: u64,
+    /// Readings of this machine during a run.
+    pub telemetry: TelemetrySettings,
 }
 
 /// Least number of repeats: fewer say little about their agreement.
@@ -82,6 +88,7 @@ impl BenchSettings {
             warm_up: None,
             timeout_s: REQUEST_TIMEOUT_S,
             seed: fresh_seed(),
+            telemetry: TelemetrySettings::default(),
         }
     }
 
@@ -115,6 +122,8 @@ pub struct BenchSession {
     runtime: Runtime,
     facts: ServerFacts,
     model: String,
+    machine: Option<Arc<MachineSource>>,
+    notes: Vec<String>,
 }
 
 /// Longest time of a request, whatever is set: 30 years.
@@ -139,12 +148,22 @@ impl BenchSession {
             let fix = "set --served-model";
             Error::new("served-model", "a server that lists no model", "the name of its model", fix)
         })?;
-        Ok(BenchSession { settings, runtime, facts, model })
+        let of = match settings.endpoint.is_this_machine() {
+            true => ReportingMachine::Server,
+            false => ReportingMachine::Client,
+        };
+        let (machine, notes) = MachineSource::open(&settings.telemetry, of);
+        Ok(BenchSession { settings, runtime, facts, model, machine: machine.map(Arc::new), notes })
     }
 
     /// The name of the model in requests.
     pub fn model(&self) -> &str {
         &self.model
+    }
+
+    /// The readings that are missing during the runs, and why.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
     }
 
     /// Measures a load, whose prediction was made before. `progress` is called at the end of each counted request. A
@@ -159,15 +178,20 @@ impl BenchSession {
         let begun = SystemTime::now();
         let counted = self.settings.counted(point);
         let tally = Arc::new(ClientTally::default());
-        let (run, metrics) = self.runtime.block_on(async {
+        let (run, metrics, sampler) = self.runtime.block_on(async {
             let bytes = self.fitted_bytes(point).await;
             let before = scraped(&self.settings.endpoint).await;
+            let every = self.settings.telemetry.every;
+            let sampler = self.machine.clone().and_then(|machine| Sampler::start(machine, every));
             let run = self.run(point, (bytes, counted.clone()), tally.clone(), progress).await;
-            (run, grown(&before, scraped(&self.settings.endpoint).await))
+            (run, grown(&before, scraped(&self.settings.endpoint).await), sampler)
         });
         let under_a_rate = matches!(point.load, PointLoad::Rate { .. });
-        let found = (summary(&run, counted, self.settings.repeats, under_a_rate, &tally), found);
-        self.record(subject, point, found, (begun, metrics))
+        let counts = summary(&run, counted, self.settings.repeats, under_a_rate, &tally);
+        let devices = found.map(|found| found.candidate.devices);
+        let read = || sampler?.stop(run.begun?, counts.part?);
+        let telemetry = read().map(|read| subject.with_energy(read, devices, &counts.metrics));
+        RunRecord { telemetry, ..self.record(subject, point, (counts, found), (begun, metrics)) }
     }
 
     async fn run(

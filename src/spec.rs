@@ -52,6 +52,7 @@ mod scenario_flags;
 pub mod setting;
 pub mod start;
 pub mod stated_constants;
+pub mod telemetry;
 pub mod text;
 pub mod traced_session;
 pub mod value_reader;

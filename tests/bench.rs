@@ -28,6 +28,10 @@ use serde_json::{Value, json};
 use crate::doors::catalog;
 use crate::http::{Running, access};
 
+mod encrypted;
+#[cfg(target_os = "linux")]
+mod telemetry;
+
 /// The answer to a request, by its number in the order of arrival.
 struct ScriptedAnswer {
     status: u16,

@@ -1,6 +1,7 @@
 //! One request: sent, and its answer read chunk by chunk, each with its time.
 
 use std::io;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -11,10 +12,12 @@ use hyper::body::{Body, Bytes, Incoming};
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper::{Request, Response, Uri};
 use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
 use super::protocol::ProtocolEntry;
+use super::tls::TrustedRoots;
 use crate::spec::error::Error;
 
 /// A server.
@@ -26,6 +29,8 @@ pub struct Endpoint {
     path: String,
     /// The bearer token that requests carry.
     token: Option<String>,
+    /// The authorities that are trusted, where requests are encrypted.
+    trusted: Option<TrustedRoots>,
 }
 
 /// The part of OpenAI's addresses that the paths of the interface have too.
@@ -39,20 +44,45 @@ impl Endpoint {
     pub fn parse(text: &str, token: Option<String>) -> Result<Endpoint, Error> {
         let fault = |found: &str| {
             let fix = "write e.g. `--endpoint http://127.0.0.1:8000`";
-            Error::new("endpoint", format!("`{text}`{found}"), "an address that begins with http://", fix)
+            let expected = "an address that begins with http:// or https://";
+            Error::new("endpoint", format!("`{text}`{found}"), expected, fix)
         };
         let uri: Uri = text.trim().parse().map_err(|_| fault(""))?;
-        match (uri.scheme_str(), uri.host()) {
-            (Some("http"), Some(host)) if !uri.authority().is_some_and(|all| all.as_str().contains('@')) => {
+        let scheme = match uri.scheme_str() {
+            Some("http") => Some((80, None)),
+            Some("https") => Some((443, Some(TrustedRoots::with(None)?))),
+            _ => None,
+        };
+        match (scheme, uri.host()) {
+            (Some((port, trusted)), Some(host))
+                if !uri.authority().is_some_and(|all| all.as_str().contains('@')) =>
+            {
                 let path = uri.path().trim_end_matches('/');
                 let path = path.strip_suffix(VERSION).unwrap_or(path).to_owned();
                 let host = host.trim_matches(['[', ']']).to_owned();
-                Ok(Endpoint { host, port: uri.port_u16().unwrap_or(80), path, token })
+                Ok(Endpoint { host, port: uri.port_u16().unwrap_or(port), path, token, trusted })
             }
-            (Some("https"), _) => Err(fault(", which is encrypted: measure at the server itself")),
-            (Some("http"), Some(_)) => Err(fault(", with a user")),
+            (Some(_), Some(_)) => Err(fault(", with a user")),
             _ => Err(fault("")),
         }
+    }
+
+    /// The same server, where the certificates of `pem` are trusted in addition.
+    ///
+    /// # Errors
+    /// The text has no certificate, or requests are not encrypted.
+    pub fn trusting(self, pem: &str) -> Result<Endpoint, Error> {
+        if self.trusted.is_none() {
+            let fix = "omit it, or write https:// in the address";
+            return Err(Error::new("ca-file", "an address with http://", "one with https://", fix));
+        }
+        Ok(Endpoint { trusted: Some(TrustedRoots::with(Some(pem))?), ..self })
+    }
+
+    /// Whether its server is on this machine, as far as a loopback address says so.
+    pub(super) fn is_this_machine(&self) -> bool {
+        let loopback = |address: IpAddr| address.is_loopback();
+        self.host.eq_ignore_ascii_case("localhost") || self.host.parse().is_ok_and(loopback)
     }
 
     fn request(&self, method: &str, path: &str, body: String) -> Result<Request<String>, hyper::http::Error> {
@@ -74,12 +104,10 @@ impl Endpoint {
     async fn connected(&self) -> io::Result<SendRequest<String>> {
         let stream = TcpStream::connect((self.host.as_str(), self.port)).await?;
         stream.set_nodelay(true)?;
-        let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
-        // Its fault is that of the request that it carries.
-        tokio::spawn(async move {
-            let _ = connection.await;
-        });
-        Ok(sender)
+        match &self.trusted {
+            Some(trusted) => sender(trusted.encrypted(&self.host, stream).await?).await,
+            None => sender(stream).await,
+        }
     }
 
     /// The answer to a short request without a stream: its status and text.
@@ -103,6 +131,18 @@ impl Endpoint {
         };
         tokio::time::timeout(within, work).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     }
+}
+
+/// The sender of requests on a connection.
+async fn sender(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+) -> io::Result<SendRequest<String>> {
+    let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
+    // Its fault is that of the request that it carries.
+    tokio::spawn(async move {
+        let _ = connection.await;
+    });
+    Ok(sender)
 }
 
 /// Bytes of a short answer, or of a line of a long one, at most.
@@ -291,7 +331,8 @@ mod tests {
         assert_eq!(read("http://127.0.0.1:8000"), of("127.0.0.1", 8000, ""));
         assert_eq!(read("http://localhost:8000/v1/"), of("localhost", 8000, ""));
         assert_eq!(read("http://[::1]:80/engine/v1"), of("::1", 80, "/engine"));
-        for text in ["https://x", "ftp://x", "127.0.0.1:8000", "http://", "http://u:p@x", "", "http://a b"] {
+        assert_eq!(read("https://x/v1"), of("x", 443, ""));
+        for text in ["ftp://x", "127.0.0.1:8000", "http://", "https://u:p@x", "", "http://a b"] {
             let fault = read(text).unwrap_err();
             assert!(
                 fault.key == "endpoint" && fault.fix.contains("http://127.0.0.1:8000"),

@@ -27,6 +27,8 @@ pub(super) struct LoadRun {
     pub(super) exchanges: Vec<Exchange>,
     /// Delays between an event and its handling in the client, in seconds.
     pub(super) delays_s: Vec<f64>,
+    /// When it began: times of exchanges count from here.
+    pub(super) begun: Option<Instant>,
 }
 
 /// A run under way.
@@ -126,7 +128,7 @@ pub(super) async fn run(
     };
     over.store(true, Relaxed);
     exchanges.sort_unstable_by_key(|exchange| exchange.number);
-    LoadRun { exchanges, delays_s: delays.await.unwrap_or_default() }
+    LoadRun { exchanges, delays_s: delays.await.unwrap_or_default(), begun: Some(state.context.begun) }
 }
 
 async fn closed(state: &RunState, clients: u64) -> Vec<Exchange> {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::client::Endpoint;
+use super::tls::tls_fault;
 use crate::spec::error::Error;
 
 /// Longest wait for a fact.
@@ -76,7 +77,9 @@ async fn object(endpoint: &Endpoint, path: &str) -> Option<Value> {
 pub(super) async fn facts(endpoint: &Endpoint) -> Result<ServerFacts, Error> {
     let (status, text) = endpoint.answered("/v1/models", WITHIN).await.map_err(|fault| {
         let fix = "start the server, or correct --endpoint";
-        Error::new("endpoint", format!("no answer: {}", fault.kind()), "a server that answers", fix)
+        let unreached =
+            || Error::new("endpoint", format!("no answer: {}", fault.kind()), "a server that answers", fix);
+        tls_fault(&fault).unwrap_or_else(unreached)
     })?;
     if status == 401 || status == 403 {
         let fix = "set --token-file";

@@ -7,11 +7,15 @@ use crate::report::result::{EstimateResult, Quantiles};
 use crate::request::UNCONTROLLED;
 use crate::request::estimate::{EstimateRequest, estimate};
 use crate::spec::degree::Degree;
+use crate::spec::device::Device;
 use crate::spec::error::Error;
 use crate::spec::notation::PlanText;
 use crate::spec::objective::Metric;
-use crate::spec::run::{EQUAL_LENGTHS, RunDegrees, RunOrigin, RunPrediction, RunRecord, UNKNOWN_RUNTIME};
+use crate::spec::run::{
+    BenchMetrics, EQUAL_LENGTHS, RunDegrees, RunOrigin, RunPrediction, RunRecord, UNKNOWN_RUNTIME,
+};
 use crate::spec::scenario::Scenario;
+use crate::spec::telemetry::RunTelemetry;
 use crate::store::catalog::Catalog;
 use crate::store::resolved_scenario::ResolvedScenario;
 
@@ -21,6 +25,8 @@ pub struct BenchSubject<'a> {
     scenario: Scenario,
     /// Its device, where the hardware is stated.
     device: Option<String>,
+    /// Whether the processors of the host serve.
+    on_processors: bool,
 }
 
 /// The program with its version.
@@ -36,7 +42,9 @@ impl<'a> BenchSubject<'a> {
     pub fn of(catalog: &'a Catalog, scenario: Scenario) -> Result<BenchSubject<'a>, Error> {
         let resolved =
             scenario.hardware.as_ref().map(|_| ResolvedScenario::resolve(catalog, &scenario)).transpose()?;
-        Ok(BenchSubject { catalog, scenario, device: resolved.map(|found| found.cluster.device.id) })
+        let device = resolved.map(|found| found.cluster.device);
+        let on_processors = device.as_ref().is_some_and(Device::is_processor);
+        Ok(BenchSubject { catalog, scenario, device: device.map(|device| device.id), on_processors })
     }
 
     /// Tokens of a prompt and of an answer, and the load, as the scenario states them.
@@ -71,6 +79,19 @@ impl<'a> BenchSubject<'a> {
             deployment.plan = Some(plan.parse::<PlanText>()?.without_loads().to_string());
         }
         estimate(self.catalog, &EstimateRequest::of(scenario), &UNCONTROLLED).map(Some)
+    }
+
+    /// Readings with the energy of an output token.
+    pub(super) fn with_energy(
+        &self,
+        found: RunTelemetry,
+        devices: Option<u64>,
+        metrics: &BenchMetrics,
+    ) -> RunTelemetry {
+        let watts = found.device_watts(devices, self.on_processors);
+        let rate = metrics.decode_toks_sec.filter(|rate| *rate > 0.0);
+        let joules_per_token = watts.zip(rate).map(|(watts, rate)| watts / rate);
+        RunTelemetry { joules_per_token, ..found }
     }
 
     /// The record of a run of the deployment, without figures.
@@ -131,5 +152,6 @@ fn prediction(found: &EstimateResult) -> Option<RunPrediction> {
         tpot_ms_interval: ends(intervals.map(|intervals| intervals.tpot_ms)),
         latency_ms: of(Metric::E2e),
         decode_toks_sec: of(Metric::OutputTokS),
+        joules_per_token: of(Metric::TokPerJoule).filter(|tokens| *tokens > 0.0).map(|tokens| 1.0 / tokens),
     })
 }

@@ -49,6 +49,8 @@ pub(super) struct RunSummary {
     pub(super) output_tokens: Option<f64>,
     /// Whether it counted those of every answer.
     pub(super) counted_by_server: bool,
+    /// When the counted requests were in the system, in seconds of the run.
+    pub(super) part: Option<(f64, f64)>,
 }
 
 /// The figures of a run, of which `counted` requests count, in this number of repeats.
@@ -68,8 +70,12 @@ pub(super) fn summary(
     };
     let requests = ends(&all, counted.start);
     let mut metrics = latencies(&all);
-    rates(&mut metrics, run, &all);
+    let part = measured_part(&all);
+    if let Some(part) = part {
+        rates(&mut metrics, run, &all, part);
+    }
     RunSummary {
+        part,
         prompt_tokens: mean(|exchange| exchange.prompt_tokens),
         output_tokens: mean(|exchange| exchange.output_tokens),
         counted_by_server: answered().all(|exchange| exchange.output_tokens.is_some()),
@@ -116,15 +122,16 @@ fn latencies(all: &[&Exchange]) -> BenchMetrics {
     metrics
 }
 
-/// Rates while the counted requests were in the system: from the first that was sent to the last that ended. Tokens of
-/// all requests count that came in that time.
-fn rates(metrics: &mut BenchMetrics, run: &LoadRun, all: &[&Exchange]) {
+/// The time in which counted requests were in the system: from the first that was sent to the last that ended.
+fn measured_part(all: &[&Exchange]) -> Option<(f64, f64)> {
     let from_s = all.iter().map(|exchange| exchange.scheduled_s).fold(f64::INFINITY, f64::min);
     let to_s = all.iter().map(|exchange| exchange.ended_s).fold(0.0, f64::max);
+    (from_s < to_s).then_some((from_s, to_s))
+}
+
+/// Rates over that time. Tokens of all requests count that came in it.
+fn rates(metrics: &mut BenchMetrics, run: &LoadRun, all: &[&Exchange], (from_s, to_s): (f64, f64)) {
     let lasted_s = to_s - from_s;
-    if all.is_empty() || lasted_s <= 0.0 {
-        return;
-    }
     let (mut tokens, mut prompts, mut ends, mut in_flight_s) = (0.0, 0.0, 0.0, 0.0);
     for exchange in &run.exchanges {
         let within = exchange.chunks_s.iter().filter(|at| (from_s..=to_s).contains(*at)).count() as f64;
@@ -230,7 +237,7 @@ mod tests {
 
     #[test]
     fn figures_are_those_of_the_counted_requests() {
-        let mut run = LoadRun { exchanges: exchanges(30), delays_s: vec![] };
+        let mut run = LoadRun { exchanges: exchanges(30), delays_s: vec![], begun: None };
         // The warm-up was slow, and a request failed.
         run.exchanges[0].chunks_s = vec![0.9, 0.95, 0.99];
         run.exchanges[7].end = ExchangeEnd::Failed("status 500".to_owned());
@@ -255,7 +262,7 @@ mod tests {
 
     #[test]
     fn repeats_that_differ_are_unstable() {
-        let mut run = LoadRun { exchanges: exchanges(20), delays_s: vec![] };
+        let mut run = LoadRun { exchanges: exchanges(20), delays_s: vec![], begun: None };
         for exchange in &mut run.exchanges[10..] {
             let first = exchange.chunks_s[0];
             exchange.chunks_s = vec![first, first + 0.12, first + 0.24];

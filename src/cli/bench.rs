@@ -19,6 +19,7 @@ use crate::bench::points::{BenchSuite, LoadPoint};
 use crate::bench::protocol::Protocol;
 use crate::bench::records::RecordFile;
 use crate::bench::started::{FailedStart, StartedServer, model_here};
+use crate::bench::telemetry::{SAMPLE_EVERY_S, TelemetrySettings};
 use crate::bench::{
     BenchSession, BenchSettings, BenchSubject, Endpoint, LEAST_REPEATS, REQUEST_TIMEOUT_S, fresh_seed,
     is_done,
@@ -32,13 +33,15 @@ use crate::request::runs::lines_of;
 use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
 use crate::spec::limits::{
-    ARRIVAL_VARIATION, CLIENT_TIMEOUT, REPEATS, SEED, SENT, START_TIMEOUT, WARM_UP, number, whole,
+    ARRIVAL_VARIATION, CLIENT_TIMEOUT, REPEATS, SEED, SENT, START_TIMEOUT, TELEMETRY_EVERY, WARM_UP, number,
+    whole,
 };
 use crate::spec::run::{RunOutcome, RunRecord};
 use crate::spec::scenario::Scenario;
 use crate::spec::vary::VariedKey;
 use crate::spec::visible::visible;
 use crate::store::catalog::Catalog;
+use crate::store::file::{read_plain, shown as shown_path};
 use crate::store::interrupt::{pressed, with_interrupt};
 use crate::store::runs::RunStore;
 
@@ -95,6 +98,9 @@ pub struct Bench {
     /// A file with the bearer token that requests carry
     #[arg(long, value_name = "FILE", help_heading = "Measurement")]
     pub token_file: Option<PathBuf>,
+    /// A file of certificates (PEM) that are trusted in addition to the public authorities, for an address with https://
+    #[arg(long, value_name = "FILE.pem", requires = "endpoint", help_heading = "Measurement")]
+    pub ca_file: Option<PathBuf>,
     /// A prepared list of loads
     #[arg(
         long,
@@ -128,6 +134,9 @@ pub struct Bench {
     /// Seed of prompts and arrivals [default: another one for each command, so that no cache has the prompts]
     #[arg(long, value_name = "N", value_parser = whole(&SEED), allow_negative_numbers = true, help_heading = "Measurement")]
     pub seed: Option<u64>,
+    /// Time between two samples of this machine during a run: processors, memory, disks, network, GPUs, power; 0 for none
+    #[arg(long, value_name = "S", default_value_t = SAMPLE_EVERY_S, value_parser = number(&TELEMETRY_EVERY), allow_negative_numbers = true, help_heading = "Measurement")]
+    pub telemetry_every: f64,
     /// Print the loads with their predicted time and cost; send nothing
     #[arg(long, help_heading = "Output")]
     pub dry_run: bool,
@@ -199,6 +208,18 @@ fn show_failure(failed: &FailedStart) -> Result<(), CliError> {
     Ok(())
 }
 
+/// The server at an address, with the bearer token and the certificates of files.
+fn server_at(address: &str, token_file: Option<&Path>, ca_file: Option<&Path>) -> Result<Endpoint, Error> {
+    let endpoint = Endpoint::parse(address, token_file.map(token).transpose()?)?;
+    match ca_file {
+        Some(path) => {
+            let pem = read_plain(path)?;
+            endpoint.trusting(&pem).map_err(|fault| fault.in_file(shown_path(path)))
+        }
+        None => Ok(endpoint),
+    }
+}
+
 /// The run of a server under the load of a problem, without a prediction of it. Settings are the defaults of `bench`.
 ///
 /// # Errors
@@ -208,9 +229,11 @@ pub fn measured_now(
     scenario: &Scenario,
     endpoint: &str,
     token_file: Option<&Path>,
+    ca_file: Option<&Path>,
 ) -> Result<RunRecord, CliError> {
-    let settings = BenchSettings::of(Endpoint::parse(endpoint, token_file.map(token).transpose()?)?);
+    let settings = BenchSettings::of(server_at(endpoint, token_file, ca_file)?);
     let session = BenchSession::begin(settings.clone())?;
+    show_notes(&session)?;
     let Scenario { isl, osl, concurrency, rate, .. } = scenario.clone();
     let load = Scenario { isl, osl, concurrency, rate, ..Scenario::default() };
     let subject = BenchSubject::of(catalog, load)?;
@@ -264,6 +287,7 @@ impl Bench {
     ) -> Result<ExitStatus, CliError> {
         let settings = self.settings(endpoint)?;
         let session = BenchSession::begin(settings.clone())?;
+        show_notes(&session)?;
         let named = scenario.model.clone().or_else(|| Some(session.model().to_owned()));
         let subject = BenchSubject::of(catalog, Scenario { model: named, ..scenario })?;
         let mut points = self.estimated(&subject)?;
@@ -330,9 +354,8 @@ impl Bench {
     }
 
     fn settings(&self, endpoint: &str) -> Result<BenchSettings, Error> {
-        let token = self.token_file.as_deref().map(token).transpose()?;
         Ok(BenchSettings {
-            endpoint: Endpoint::parse(endpoint, token)?,
+            endpoint: server_at(endpoint, self.token_file.as_deref(), self.ca_file.as_deref())?,
             protocol: self.protocol,
             model: self.served_model.clone(),
             fixed_length: !self.plain,
@@ -341,6 +364,10 @@ impl Bench {
             warm_up: self.warm_up,
             timeout_s: self.client_timeout,
             seed: self.seed.unwrap_or_else(fresh_seed),
+            telemetry: TelemetrySettings {
+                every: Duration::from_secs_f64(self.telemetry_every),
+                ..TelemetrySettings::default()
+            },
         })
     }
 
@@ -386,6 +413,14 @@ fn show_load((place, all): (usize, usize), point: &LoadPoint) -> Result<(), CliE
     if !is_quiet() && std::io::stderr().is_terminal() {
         let (isl, osl, load) = (point.isl, point.osl, point.load_text());
         writeln!(anstream::stderr(), "load {} of {all}: ISL {isl}, OSL {osl}, {load}", place + 1)?;
+    }
+    Ok(())
+}
+
+/// Says once what is not read during the runs.
+fn show_notes(session: &BenchSession) -> Result<(), CliError> {
+    for note in session.notes().iter().filter(|_| !is_quiet()) {
+        writeln!(anstream::stderr(), "{note}")?;
     }
     Ok(())
 }

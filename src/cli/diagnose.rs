@@ -53,6 +53,10 @@ pub struct Diagnose {
     #[cfg(feature = "bench")]
     #[arg(long, value_name = "FILE", requires = "endpoint", help_heading = "Measured")]
     pub token_file: Option<PathBuf>,
+    /// A file of certificates (PEM) that are trusted in addition to the public authorities, for an address with https://
+    #[cfg(feature = "bench")]
+    #[arg(long, value_name = "FILE.pem", requires = "endpoint", help_heading = "Measured")]
+    pub ca_file: Option<PathBuf>,
     /// Measured median time to first token
     #[arg(long, value_name = "MS", value_parser = number(&MEASURED), allow_negative_numbers = true, help_heading = "Measured")]
     pub measured_ttft_ms: Option<f64>,
@@ -81,7 +85,8 @@ impl Diagnose {
     #[cfg(feature = "bench")]
     fn measured(&self, catalog: &Catalog, request: DiagnoseRequest) -> Result<DiagnoseRequest, CliError> {
         let Some(endpoint) = &self.endpoint else { return Ok(request) };
-        let run = measured_now(catalog, &request.scenario, endpoint, self.token_file.as_deref())?;
+        let (token_file, ca_file) = (self.token_file.as_deref(), self.ca_file.as_deref());
+        let run = measured_now(catalog, &request.scenario, endpoint, token_file, ca_file)?;
         let table = MeasuredTable { name: endpoint.clone(), csv: lines_of(&[run]) };
         Ok(DiagnoseRequest { run: Some(table), ..request })
     }

@@ -9,7 +9,9 @@ use super::inputs::ReportInputs;
 use super::number::{change, digits, percent, time};
 use super::result::{EstimateResult, Quantiles, ReportedDeployment};
 use super::sheet::{CsvColumn, known, table};
+use super::suspect::{SuspectCause, suspect_causes};
 use crate::plan::parallel::Phase;
+use crate::spec::run::RunRecord;
 use crate::spec::scenario::Scenario;
 
 /// Measured numbers of a deployment.
@@ -108,6 +110,10 @@ pub struct Diagnosis {
     pub metrics: Vec<DiagnosedMetric>,
     /// Operators of the slow phases, the longest first.
     pub suspects: Vec<SuspectOperator>,
+    /// Causes that the readings of the machine show during the run, where a number is slow: that with the largest share of
+    /// the time first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub causes: Vec<SuspectCause>,
 }
 
 const MOST_SUSPECTS: usize = 8;
@@ -122,13 +128,15 @@ fn limit(detail: &DeploymentDetail, phase: Phase) -> f64 {
     on_device(detail, phase).map(|line| line.speed_of_light_ms).sum()
 }
 
-/// Compares measured numbers with an estimate.
-pub fn diagnosis(estimate: EstimateResult, measured: MeasuredNumbers) -> Diagnosis {
+/// Compares measured numbers with an estimate. `run` is the run that they are of, where it is known.
+pub fn diagnosis(estimate: EstimateResult, measured: MeasuredNumbers, run: Option<&RunRecord>) -> Diagnosis {
     let EstimateResult { scenario, candidate, question, detail, .. } = estimate;
     let metrics = detail.as_ref().map(|detail| compared(&candidate, detail, measured)).unwrap_or_default();
     let suspects = detail.as_ref().map(|detail| suspects(detail, &metrics)).unwrap_or_default();
+    let slow = metrics.iter().any(|one| one.standing == MeasuredStanding::Slow);
+    let causes = run.filter(|_| slow).map(suspect_causes).unwrap_or_default();
     let ReportedDeployment { notation, violations, .. } = candidate;
-    Diagnosis { scenario, question, notation, violations, metrics, suspects }
+    Diagnosis { scenario, question, notation, violations, metrics, suspects, causes }
 }
 
 fn compared(
@@ -247,6 +255,10 @@ impl Diagnosis {
                 percent(one.efficiency_if_alone)
             ));
         }
+        if !self.causes.is_empty() {
+            text.push_str("\nCauses that the readings of the machine show, the longest first:\n");
+        }
+        self.causes.iter().for_each(|cause| text.push_str(&cause.text()));
         text
     }
 

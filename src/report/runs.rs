@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::number::digits;
 use super::table::table;
+use super::telemetry::telemetry_lines;
 use crate::spec::run::RunRecord;
 
 fn ms(value: Option<f64>) -> String {
@@ -37,7 +38,8 @@ const HEADER: [&str; 15] = [
     "note",
 ];
 
-/// Runs, a line each: times in ms, and measured over predicted. `doubt` says why a run is not learned from.
+/// Runs, a line each: times in ms, and measured over predicted. `doubt` says why a run is not learned from. Below are the
+/// readings of the machine, under the load of each where there are several.
 pub fn runs_table(runs: &[RunRecord]) -> String {
     let predicted = runs.iter().any(|run| run.prediction.is_some());
     let shown = |column: usize| predicted || !(11..=13).contains(&column);
@@ -47,7 +49,13 @@ pub fn runs_table(runs: &[RunRecord]) -> String {
         let cells = cells(run).into_iter().enumerate();
         cells.filter(|(column, _)| shown(*column)).map(|(_, cell)| cell).collect::<Vec<_>>()
     });
-    table(&header, rows)
+    let mut text = table(&header, rows);
+    for run in runs.iter().filter(|run| run.telemetry.is_some()) {
+        let (isl, osl, load) = (run.context_tokens, run.output_tokens, run.load());
+        text += &if runs.len() > 1 { format!("\nISL {isl}, OSL {osl}, {load}\n") } else { "\n".to_owned() };
+        text += &telemetry_lines(run);
+    }
+    text
 }
 
 fn cells(run: &RunRecord) -> [String; HEADER.len()] {
@@ -132,8 +140,8 @@ pub struct ComparedRunFigure {
 }
 
 /// Keys of a record that differ between any two runs, or that are compared as figures.
-const NO_PROPERTY: [&str; 7] =
-    ["run_id", "timestamp_utc", "metrics", "prediction", "server_metrics", "client", "repeats"];
+const NO_PROPERTY: [&str; 8] =
+    ["run_id", "timestamp_utc", "metrics", "prediction", "server_metrics", "client", "repeats", "telemetry"];
 /// Figures that a prediction has, and its keys.
 const PREDICTED: [(&str, &str); 4] = [
     ("ttft_ms_p50", "ttft_ms"),
@@ -212,7 +220,11 @@ pub fn shown_run(run: &RunRecord) -> String {
     let mut rows = vec![];
     let record = serde_json::to_value(run).expect("runs have only text keys");
     flatten("", &record, &mut rows);
-    table(&["key", "value"], rows)
+    let text = table(&["key", "value"], rows);
+    match run.telemetry {
+        Some(_) => format!("{text}\n{}", telemetry_lines(run)),
+        None => text,
+    }
 }
 
 fn flatten(key: &str, value: &Value, rows: &mut Vec<Vec<String>>) {
@@ -220,6 +232,10 @@ fn flatten(key: &str, value: &Value, rows: &mut Vec<Vec<String>>) {
         Value::Object(fields) => {
             let dot = if key.is_empty() { "" } else { "." };
             fields.iter().for_each(|(name, value)| flatten(&format!("{key}{dot}{name}"), value, rows));
+        }
+        // Lists of objects, such as GPUs, are numbered.
+        Value::Array(items) if items.iter().any(Value::is_object) => {
+            items.iter().enumerate().for_each(|(at, value)| flatten(&format!("{key}.{at}"), value, rows));
         }
         Value::String(text) => rows.push(vec![key.to_owned(), text.clone()]),
         other => rows.push(vec![key.to_owned(), other.to_string()]),

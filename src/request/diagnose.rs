@@ -49,19 +49,20 @@ pub struct DiagnoseRequest {
 }
 
 impl DiagnoseRequest {
-    /// The request with the figures of its run, and with what its problem leaves open.
-    fn completed(&self) -> Result<DiagnoseRequest, Error> {
-        let Some(table) = &self.run else { return Ok(self.clone()) };
+    /// The request with the figures of its run, and with what its problem leaves open; and that run.
+    fn completed(&self) -> Result<(DiagnoseRequest, Option<RunRecord>), Error> {
+        let Some(table) = &self.run else { return Ok((self.clone(), None)) };
         let run = run_under(table, &self.scenario)?;
         let median = |latency| run.metrics.latency(latency, RunStatistic::At(Percentile::P50));
-        Ok(DiagnoseRequest {
+        let completed = DiagnoseRequest {
             scenario: filled(&self.scenario, &run, self.command.is_some()),
             run: None,
             ttft_ms: self.ttft_ms.or(median(RunLatency::Ttft)),
             tpot_ms: self.tpot_ms.or(median(RunLatency::Tpot)),
             output_tok_s: self.output_tok_s.or(run.metrics.decode_toks_sec),
             ..self.clone()
-        })
+        };
+        Ok((completed, Some(run)))
     }
 }
 
@@ -118,7 +119,7 @@ pub fn diagnose(
     request: &DiagnoseRequest,
     control: &RequestControl,
 ) -> Result<Diagnosis, Error> {
-    let request = &request.completed()?;
+    let (request, run) = &request.completed()?;
     let measured = MeasuredNumbers {
         ttft_ms: request.ttft_ms,
         tpot_ms: request.tpot_ms,
@@ -144,5 +145,5 @@ pub fn diagnose(
         },
         None => EstimateRequest::of(planned(catalog, &request.scenario, control)?),
     };
-    Ok(diagnosis(estimate(catalog, &estimate_request, control)?, measured))
+    Ok(diagnosis(estimate(catalog, &estimate_request, control)?, measured, run.as_ref()))
 }

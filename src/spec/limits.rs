@@ -73,6 +73,7 @@ limits! {
     THINK_TIME_VARIATION = "think-time-variation": number from 0e0 to 1e2, "", "as for arrivals";
     CLIENT_TIMEOUT = "client-timeout": number from 1e-9 to 1e9, "s", "as for ttft";
     START_TIMEOUT = "start-timeout": number from 1e0 to 1e6, "s", "longer than any model takes to load";
+    TELEMETRY_EVERY = "telemetry-every": number zero_or 1e-2 to 3600e0, "s", "none are taken at 0; reading takes milliseconds";
     FAULT_AT = "fault-at": number from 0e0 to 1e9, "s", "30 years";
     FAULT_REPLICA = "fault-replica": whole from 0e0 to 1048575e0, "", "one of the replicas, from 0";
     MTBF = "mtbf": number from 1e0 to 1e9, "s", "a replica that fails more often serves nothing; 30 years";

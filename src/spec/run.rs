@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::percentile::Percentile;
+use super::telemetry::RunTelemetry;
 
 /// Where a run comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -125,6 +126,9 @@ pub struct RunRecord {
     /// Metrics that the server exports, by name: the growth of counters over the run, gauges at its end.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub server_metrics: BTreeMap<String, f64>,
+    /// Readings of the machine of the server, or else of the client, during the measured part of the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub telemetry: Option<RunTelemetry>,
     /// The prediction that was made before the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prediction: Option<RunPrediction>,
@@ -274,6 +278,9 @@ pub struct RunPrediction {
     pub latency_ms: Option<f64>,
     /// Output tokens per second of the deployment.
     pub decode_toks_sec: Option<f64>,
+    /// Energy of the devices per output token, J.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub joules_per_token: Option<f64>,
 }
 
 /// Latencies of a request.

@@ -1491,6 +1491,13 @@ class SuspectOperator(Record):
     efficiency_if_alone: float
 
 
+class SuspectCause(Record):
+    cause: Literal['gpu_throttled', 'gpu_power_capped', 'gpu_idle', 'processor_throttled', 'memory_short', 'client_saturates']
+    share: float | None
+    words: str
+    check: str
+
+
 class DiagnoseAnswer(Answer, question="diagnose"):
     answer: Literal['diagnose']
     scenario: Scenario | None
@@ -1499,6 +1506,7 @@ class DiagnoseAnswer(Answer, question="diagnose"):
     violations: list[str]
     metrics: list[DiagnosedMetric]
     suspects: list[SuspectOperator]
+    causes: list[SuspectCause] | None
 
 
 class NearestRow(Record):
