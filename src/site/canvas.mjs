@@ -254,7 +254,7 @@ function grouped(scene, stages) {
   const all = [];
   scene.members.forEach((member) => {
     const { stage, memory, words } = holding(member, scene, stages);
-    const device = { name: member.name, short: `${scene.members.indexOf(member) + 1}`, kind: stage ? "used" : "idle", words: `${member.device}, ${words}`, memory: stage ? memory / stage.usable_bytes : 0, rank: stage ? `layers ${stage.first_layer} to ${stage.last_layer}` : "idle" };
+    const device = { of: stage ? `layers ${stage.first_layer} to ${stage.last_layer}` : "not used", name: member.name, short: `${scene.members.indexOf(member) + 1}`, kind: stage ? "used" : "idle", words: `${member.device}, ${words}`, memory: stage ? memory / stage.usable_bytes : 0, rank: stage ? `layers ${stage.first_layer} to ${stage.last_layer}` : "idle" };
     const last = all.at(-1);
     if (last?.device === member.device && last.devices.length < GROUP) last.devices.push(device);
     else all.push({ device: member.device, name: member.device.replace(/^(nvidia|apple|amd|intel)-/, ""), devices: [device] });

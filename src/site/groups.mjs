@@ -12,9 +12,9 @@ export function planned({ plan, question, detail, idle_devices: unused }) {
   const size = tiers.find(({ devices }) => devices > 1)?.devices ?? Math.max(...tiers.map(({ devices }) => devices));
   const pools = plan.mode === "disaggregated" ? [plan.prefill, plan.decode, ...(plan.others ?? [])] : [plan.decode];
   const all = pools.flatMap((pool, number) => ranks(pool, number, detail.pools));
-  const idle = Array.from({ length: unused }, () => ({ name: "idle", short: "idle", kind: "idle", words: "idle", memory: 0, rank: "idle" }));
+  const idle = Array.from({ length: unused }, () => ({ name: "idle", short: "idle", of: "idle", kind: "idle", words: "idle", memory: 0, rank: "idle" }));
   const devices = [...all, ...idle];
-  const name = tiers.find(({ devices: one }) => one === size)?.name ?? "node";
+  const name = tiers.find(({ devices: one }) => one === size)?.name.split(" ").at(-1) ?? "node";
   return Array.from({ length: Math.ceil(devices.length / size) }, (_, at) => ({ name: `${name} ${at + 1}`, devices: devices.slice(at * size, (at + 1) * size) }));
 }
 
@@ -42,7 +42,7 @@ function ranks(pool, number, memories) {
     const before = pool.stages.slice(0, stage).reduce((sum, layers) => sum + layers, 0);
     const layers = `layers ${before} to ${before + (pool.stages[stage] ?? 1) - 1}`;
     const kind = role === "replica" ? (pool.pp > 1 ? `stage-${stage % 4}` : number ? `stage-${number % 4}` : "used") : role;
-    return { name: `${role} ${replica + 1} ${shown.join(" ")}`.trim(), short: `${letter}${replica + 1}·${inside}`, odd: replica % 2 === 1, kind, memory, rank: `${role}${pool.pp > 1 ? ` stage ${stage}` : ""}, ${layers}`, words: `${layers}, memory ${percent(memory)}` };
+    return { of: `${role} ${replica + 1}`, name: `${role} ${replica + 1} ${shown.join(" ")}`.trim(), short: `${letter}${replica + 1}·${inside}`, odd: replica % 2 === 1, kind, memory, rank: `${role}${pool.pp > 1 ? ` stage ${stage}` : ""}, ${layers}`, words: `${layers}, memory ${percent(memory)}` };
   });
 }
 
@@ -95,12 +95,15 @@ export function groups(place, nodes, { title = "", notes = [] } = {}) {
   }
 
   const shade = (one) => (state.colour === "memory" ? `m${[0.5, 0.8, 0.95].filter((edge) => one.memory >= edge).length}${one.kind === "idle" ? " idle" : ""}` : `${one.kind}${one.odd ? " odd" : ""}`);
-  const words = (part) => kinds(part).map(({ rank, count }) => `${count} ${rank.split(",")[0]}`).reduce((all, text) => (all.includes(text) ? all : [...all, text]), []).slice(0, 3).join(", ");
+  const words = (part) => {
+    const all = [...new Set(part.flatMap(({ devices }) => devices.map(({ of }) => of)))];
+    return all.length > 3 ? `${all.slice(0, 2).join(", ")} to ${all.at(-1)}` : all.join(", ");
+  };
   const cells = (devices) => element("span", { className: `cells${devices.length > 16 ? " many" : ""}`, attributes: { "aria-hidden": "true" } }, ...devices.map((one) => element("i", { className: `cell ${shade(one)}` })));
   const box = (name, part, act) => element("button", { type: "button", className: "group", onclick: act, attributes: { "aria-label": `${name}: ${words(part)}. Opens.` } }, element("strong", { textContent: name }), ...part.map(({ devices }) => cells(devices)), element("span", { className: "soft", textContent: words(part) }));
 
   function named(node) {
-    const list = node.devices.map((one) => element("button", { type: "button", className: `cell device ${shade(one)}`, textContent: one.short, title: `${one.name}: ${one.words}`, attributes: { "aria-label": `${one.name}: ${one.words}` }, onclick: () => (line.textContent = `${node.name} · ${one.name}: ${one.words}`) }));
+    const list = node.devices.map((one) => element("button", { type: "button", className: `cell device ${shade(one)}`, textContent: one.short, title: `${one.name}: ${one.words}`, attributes: { "aria-label": `${one.short}, ${one.name}: ${one.words}` }, onclick: () => (line.textContent = `${node.name} · ${one.name}: ${one.words}`) }));
     return element("div", { className: "group named" }, element("strong", { textContent: node.name }), element("span", { className: "cells" }, ...list));
   }
 

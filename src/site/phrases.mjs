@@ -64,8 +64,8 @@ const FILLERS = new Set(["on", "with", "at", "and", "for", "a", "an", "the", "se
 export function worded(text, actions) {
   const names = options("models").map((id) => [short(id).toLowerCase(), id]);
   const systems = new Set(options("systems"));
-  // `8 H100` is a system where the catalogue has it, or a number of its devices.
-  const joined = text.toLowerCase().replace(/[,;]/g, " ").replace(/(^|\s)(\d+)\s+(?:[x×]\s*)?([a-z]+[a-z-]*\d[\w.-]*)/g, (all, space, count, name) => (systems.has(`${count}x${name}`) || systems.has(`1x${name}`) || systems.has(`8x${name}`) ? `${space}${count}x${name}` : all));
+  // `8 H100` is a number of devices; one that is not known is refused with those that are near.
+  const joined = text.toLowerCase().replace(/[,;]/g, " ").replace(/\brtx (?=\d)/g, "rtx-").replace(/(^|\s)(\d+)\s*[x×]?\s+(?!(?:tp|pp|ep|dp|cp)\d)([a-z]+[a-z-]*\d[\w.-]*)/g, "$1$2x$3");
   const { changes, rest } = phrases(joined, actions);
   const unknown = [];
   for (const word of rest.filter((one) => !FILLERS.has(one))) {

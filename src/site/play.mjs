@@ -38,7 +38,7 @@ export function player(placement, isl, scene) {
   }
 
   function start() {
-    line.textContent = phase === "decode" ? `A token takes ${time(whole())}: each device computes its layers and sends the result on.` : `A prompt of ${digits(isl)} tokens takes ${time(whole())}; the transfers are part of the times of the devices.`;
+    line.textContent = phase === "decode" ? `A token takes ${time(whole())}${placement.stages.length > 1 ? ": each device computes its layers and sends the result on" : " on one device"}.` : `A prompt of ${digits(isl)} tokens takes ${time(whole())}${placement.stages.length > 1 ? "; the transfers are part of the times of the devices" : " on one device"}.`;
   }
 
   async function show(number, length) {
