@@ -110,7 +110,7 @@ export function groups(place, nodes, { title = "", notes = [] } = {}) {
   function draw() {
     controls();
     const part = scope();
-    board.className = `groups ${state.level}${state.node === undefined ? "" : " one"}`;
+    board.className = `groups ${state.level}${part.length === 1 ? " one" : ""}`;
     const drawn = {
       racks: () => racks.map((rack, at) => box(label(at), rack, () => open({ rack: at, level: "nodes" }, true))),
       nodes: () => part.map((node) => box(node.name, [node], () => open({ rack: racks.length ? Math.floor(nodes.indexOf(node) / RACK) : undefined, node: nodes.indexOf(node), level: "GPUs" }, true))),
