@@ -65,7 +65,9 @@ export function canvas(place, rig, answer, lists, act) {
   const token = stages.length ? player(answer.placement, answer.question.isl, { shown, stopped, cleared }) : undefined;
   place.replaceChildren(...toolbar(), element("div", { className: "side-by-side" }, element("div", {}, board, ...(token ? [token.line] : [])), element("div", { className: "stack" }, ...ways(answer))));
   const width = board.clientWidth;
-  const usual = narrow ? Object.fromEntries(scene.members.map(({ name }, at) => [name, [(width - NODE.width) / 2, 8 + at * (NODE.height + 56)]])) : spots(scene.members, width, height);
+  // On a phone, a chain from top to bottom: the stages in their order, then the others.
+  const chain = [...new Set([...stages.map(({ member }) => home(scene, member)), ...scene.members.map(({ name }) => name)])];
+  const usual = narrow ? Object.fromEntries(chain.map((name, at) => [name, [(width - NODE.width) / 2, 8 + at * (NODE.height + 56)]])) : spots(scene.members, width, height);
   const at = Object.fromEntries(scene.members.map(({ name }) => [name, within(!narrow && kept[name] ? kept[name] : usual[name])]));
   const wires = drawn("svg", { class: "wires", width: "100%", height: "100%", "aria-hidden": "true" });
   board.append(wires);
@@ -110,7 +112,11 @@ export function canvas(place, rig, answer, lists, act) {
     const draw = () => {
       const [[x1, y1], [x2, y2]] = [a, b].map((member) => [at[member][0] + NODE.width / 2, at[member][1] + NODE.height / 2]);
       Object.entries({ x1, y1, x2, y2 }).forEach(([key, value]) => line.setAttribute(key, value));
-      Object.assign(label.style, { left: `${(x1 + x2) / 2}px`, top: `${(y1 + y2) / 2}px` });
+      // In a chain, a label is above the lower device, next to those of its other links.
+      const lower = (one) => one.between.reduce((low, name) => (at[name][1] > at[low][1] ? name : low));
+      const before = scene.links.slice(0, scene.links.indexOf(link)).filter((one) => lower(one) === lower(link)).length;
+      const [x, y] = narrow ? [width / 2 + [0, 112, -112][before % 3], at[lower(link)][1] - 28] : [(x1 + x2) / 2, (y1 + y2) / 2];
+      Object.assign(label.style, { left: `${x}px`, top: `${y}px` });
     };
     return { draw, line, between: [a, b] };
   }

@@ -418,12 +418,16 @@ async function examples(page, address) {
 /** On a phone, every text of a picture has 11 px at least, and what can be touched has 24. */
 async function phone(browser, address) {
   const { page, faults, close } = await opened(browser, address, { viewport: { width: 375, height: 812 }, hasTouch: true, isMobile: true });
-  for (const view of ["answer", "why", "numbers", "layers", "where", "compare", "accuracy"]) {
+  for (const view of ["ask", "answer", "why", "numbers", "layers", "where", "compare", "accuracy", "buy"]) {
     await visit(page, address, `${view}?${QUESTION}`);
     const small = await page.$$eval("[data-page]:not([hidden]) svg text", (all) => all.filter((one) => one.getClientRects().length).map((one) => [one.textContent, parseFloat(getComputedStyle(one).fontSize) * (one.getScreenCTM()?.a ?? 1)]).filter(([text, size]) => text && size < 10.95));
     assert.deepEqual(small.slice(0, 5), [], view);
-    const tiny = await page.$$eval("header button, [data-page]:not([hidden]) button.plain, .slo-handle, nav a", (all) => all.filter((one) => one.offsetParent).map((one) => [one.outerHTML.slice(0, 80), one.offsetWidth, one.offsetHeight]).filter(([, width, height]) => width < 24 || height < 24));
+    const tiny = await page.$$eval("header button, [data-page]:not([hidden]) :is(button.plain, .seg button, .group, .device, .trail button), .slo-handle, nav a", (all) => all.filter((one) => one.offsetParent).map((one) => [one.outerHTML.slice(0, 80), one.offsetWidth, one.offsetHeight]).filter(([, width, height]) => width < 24 || height < 24));
     assert.deepEqual(tiny, [], view);
+    // Nothing scrolls sideways on the narrowest screen.
+    await page.setViewportSize({ width: 320, height: 640 });
+    assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= 320, `${view} at 320 px`);
+    await page.setViewportSize({ width: 375, height: 812 });
   }
   await visit(page, address, `answer?${QUESTION}`);
   await page.locator(".plot").scrollIntoViewIfNeeded();
