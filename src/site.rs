@@ -82,7 +82,7 @@ pub const NAMES: [&str; 2 + SCRIPTS.len()] = {
 const SHEET: &str = "page.css";
 pub const MODULE: &str = "mantile.wasm";
 const OFFLINE: &str = "offline.mjs";
-const SCRIPTS: [(&str, &str); 23] = [
+const SCRIPTS: [(&str, &str); 25] = [
     ("app.mjs", include_str!("site/app.mjs")),
     ("canvas.mjs", include_str!("site/canvas.mjs")),
     ("card.mjs", include_str!("site/card.mjs")),
@@ -92,6 +92,7 @@ const SCRIPTS: [(&str, &str); 23] = [
     ("figures.mjs", include_str!("site/figures.mjs")),
     ("forms.mjs", include_str!("site/forms.mjs")),
     ("front.mjs", include_str!("site/front.mjs")),
+    ("groups.mjs", include_str!("site/groups.mjs")),
     ("library.mjs", include_str!("site/library.mjs")),
     ("link.mjs", include_str!("site/link.mjs")),
     ("mantile.mjs", include_str!("site/mantile.mjs")),
@@ -100,6 +101,7 @@ const SCRIPTS: [(&str, &str); 23] = [
     ("pasted.mjs", include_str!("site/pasted.mjs")),
     ("phrases.mjs", include_str!("site/phrases.mjs")),
     ("pins.mjs", include_str!("site/pins.mjs")),
+    ("play.mjs", include_str!("site/play.mjs")),
     ("shortcuts.mjs", include_str!("site/shortcuts.mjs")),
     ("states.mjs", include_str!("site/states.mjs")),
     ("tables.mjs", include_str!("site/tables.mjs")),

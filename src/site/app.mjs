@@ -6,11 +6,13 @@ import { table } from "./compare.mjs";
 import { engine } from "./engine.mjs";
 import * as forms from "./forms.mjs";
 import { instrument } from "./front.mjs";
+import { fabric, groups, planned as ranked } from "./groups.mjs";
 import * as library from "./library.mjs";
 import * as link from "./link.mjs";
 import * as palette from "./palette.mjs";
 import * as pins from "./pins.mjs";
 import { understood } from "./pasted.mjs";
+import { worded } from "./phrases.mjs";
 import { shortcuts } from "./shortcuts.mjs";
 import { states } from "./states.mjs";
 import { filter, sort } from "./tables.mjs";
@@ -220,7 +222,7 @@ async function opened() {
     if (ANSWERED.includes(state.view)) {
       if (rigged()) part("where").replaceChildren();
       else await ask({ why: view === "why" });
-      if (state.view === "where") await opening(page("where"));
+      if (state.view === "where") await Promise.all([opening(page("where")), devices()]);
     } else {
       await opening(page(state.view));
     }
@@ -276,13 +278,28 @@ async function scene(form, body) {
   const rig = state.files[`hardware/rigs/${id}`] ?? JSON.parse(await answer("catalog", { kind: "rigs", name: id }, "json"));
   const [placed, links, devices] = await Promise.all([answer("place", body, "json"), list("links"), list("devices")]);
   const shown = devices.filter(({ id: one }) => /^(nvidia|apple|amd-(mi|rad|rx|ryzen)|intel-arc)/.test(one));
-  return canvas(place, rig, JSON.parse(placed), { links, devices: shown }, {
+  canvas(place, rig, JSON.parse(placed), { links, devices: shown }, {
     changed: (files) => {
       Object.assign(state.files, files);
       form.elements["scenario.hardware"].value = OWN;
       return go("where", { hardware: OWN, plan: "" });
     },
   });
+  const heading = form.parentElement.querySelector(".output h1");
+  if (heading) place.prepend(heading.cloneNode(true));
+}
+
+/** The devices of the shown plan as groups that open, in place of their picture. */
+async function devices() {
+  const { shown } = state;
+  const figure = part("where").querySelector("figure.natural");
+  if (!figure) return;
+  const json = await answer("estimate", { scenario: planned() }, "json").catch(() => undefined);
+  if (json === undefined || shown !== state.shown || !figure.isConnected) return;
+  const place = element("div", { className: "ranks" });
+  figure.replaceWith(place);
+  const plan = JSON.parse(json);
+  groups(place, ranked(plan), { notes: [fabric(plan)] });
 }
 
 /** The scenario of the shown answer, with its plan. */
@@ -336,8 +353,9 @@ async function exported(format) {
 
 async function used(text) {
   try {
-    const found = understood(text);
+    const found = understood(text) ?? worded(text, actions);
     $("pasted").textContent = `Read ${found.what}.`;
+    if (found.changes) return go("answer", found.changes);
     if (found.saved) Object.assign(state, { saved: found.saved, shown: null });
     if (found.command) {
       state.command = found.command;
@@ -401,12 +419,24 @@ function clicked(event) {
     hit("[data-toggle]", ({ dataset }) => ($(dataset.toggle).hidden = !$(dataset.toggle).hidden)) ||
     hit("[data-entry]", ({ dataset }) => entry(dataset.entry)) ||
     hit("[data-go]", ({ dataset }) => go(dataset.go, dataset.clear ? { [dataset.clear]: "" } : {})) ||
+    hit("[data-try]", ({ dataset }) => tried(JSON.parse(dataset.try))) ||
     hit("[data-example]", (button) => ((button.form.elements[button.dataset.field].value = button.dataset.example), button.form.requestSubmit())) ||
     hit("[data-open]", ({ dataset }) => line.open(dataset.open)) ||
     hit("[data-action]", (button) => actions[button.dataset.action](button)) ||
     hit("table[data-sort] thead th", sort) ||
     hit("[data-tab]", ({ dataset }) => (event.preventDefault(), go(dataset.tab)))
   );
+}
+
+/** An example of a view: its question, and the fields of its form, answered. */
+async function tried({ view, request, question: changes, fields }) {
+  const before = location.hash;
+  await go(view, changes);
+  if (location.hash !== before) await new Promise((done) => window.addEventListener("hashchange", done, { once: true }));
+  await state.opening;
+  const form = page(view).querySelector(`form[data-request=${request}]`);
+  Object.entries(fields).forEach(([name, value]) => (form.elements[name][typeof value === "boolean" ? "checked" : "value"] = value));
+  form.requestSubmit();
 }
 
 /** The plan of the question, or the question itself where it has no answer yet, next to the pins. */
@@ -523,6 +553,8 @@ document.addEventListener("submit", (event) => {
     return void go(ANSWERED.includes(state.view) ? state.view : "answer");
   }
   if (event.target.id === "override") return void overridden(event.target);
+  // The scene is above its form.
+  if (event.target.dataset.request === "place") scrollTo({ top: 0 });
   return void submitted(event.target);
 });
 document.addEventListener("change", ({ target }) => {
@@ -549,7 +581,7 @@ document.addEventListener("drop", async (event) => {
   const [file] = event.dataTransfer.files;
   used(file ? await file.text() : event.dataTransfer.getData("text"));
 });
-window.addEventListener("hashchange", () => void opened());
+window.addEventListener("hashchange", () => (state.opening = opened()));
 
 document.documentElement.dataset.theme = localStorage.getItem("mantile-theme") ?? "";
 // The default question is answered in the page itself.
@@ -565,4 +597,5 @@ if (!location.hash && !localStorage.getItem("mantile-seen")) {
   const begin = (textContent, onclick) => element("button", { type: "button", className: "link", textContent, onclick: () => (toast.close(), onclick()) });
   toast.show("This is the answer to an example.", begin("Your model", () => line.open("model")), begin("Examples", () => go("ask")));
 }
-void opened().then(() => state.view === "answer" && page("answer").children.length === 1 && nearby());
+state.opening = opened();
+void state.opening.then(() => state.view === "answer" && page("answer").children.length === 1 && nearby());

@@ -1,12 +1,14 @@
 // Devices and links as one scene: devices are dragged, added and removed, links are edited, and each change is solved again.
-import { digits, drawn, element, percent, time } from "./figures.mjs";
+import { digits, drawn, element, time } from "./figures.mjs";
+import { groups } from "./groups.mjs";
+import { player } from "./play.mjs";
 
 /** Id of the reader's own rig, in the files of the question. */
 export const OWN = "my-rig";
 const FILE = `hardware/rigs/${OWN}`;
-/** Devices that the scene draws, at most. */
-const MOST = 64;
-const NODE = { width: 236, height: 104 };
+/** Devices that the scene draws one by one, at most, and those of a group. */
+const [MOST, GROUP] = [64, 16];
+const NODE = { width: 236, height: 112 };
 /** Bytes of a unit of a rate. */
 const UNITS = { KB: 1e3, MB: 1e6, GB: 1e9, TB: 1e12, Kb: 125, Mb: 125e3, Gb: 125e6 };
 const bytes = (text) => {
@@ -43,7 +45,7 @@ function spots(members, width, height) {
   const [x, y] = [(width - NODE.width) / 2, (height - NODE.height) / 2];
   return Object.fromEntries(members.map((one, at) => {
     const angle = (at / members.length) * 2 * Math.PI + (members.length === 2 ? Math.PI : -Math.PI / 2);
-    return [one.name, [x + Math.cos(angle) * x * 0.86, y + Math.sin(angle) * y * 0.92]];
+    return [one.name, [x + Math.cos(angle) * x * 0.98, y + Math.sin(angle) * y * 0.98]];
   }));
 }
 
@@ -54,19 +56,23 @@ function spots(members, width, height) {
 export function canvas(place, rig, answer, lists, act) {
   const scene = expanded(rig);
   const stages = answer.placement?.stages ?? [];
-  if (scene.members.length > MOST) return place.replaceChildren(element("p", { className: "soft", textContent: `${scene.members.length} devices are more than the scene draws.` }));
+  if (scene.members.length > MOST) return groups(place, grouped(scene, stages), { title: bound(answer), notes: ways(answer) });
   const kept = JSON.parse(sessionStorage.getItem("mantile-spots") ?? "{}");
   const board = element("div", { className: "board", attributes: { role: "group", "aria-label": "devices and links" } });
   const narrow = place.clientWidth < 640;
   const height = narrow ? scene.members.length * (NODE.height + 56) + 16 : Math.min(Math.max(360, 160 + scene.members.length * 80), 1400);
   board.style.height = `${height}px`;
-  place.replaceChildren(...toolbar(), board, ...ways(answer));
+  const token = stages.length ? player(answer.placement, answer.question.isl, { shown, stopped, cleared }) : undefined;
+  place.replaceChildren(...toolbar(), element("div", { className: "side-by-side" }, element("div", {}, board, ...(token ? [token.line] : [])), element("div", { className: "stack" }, ...ways(answer))));
   const width = board.clientWidth;
-  const usual = narrow ? Object.fromEntries(scene.members.map(({ name }, at) => [name, [(width - NODE.width) / 2, 8 + at * (NODE.height + 56)]])) : spots(scene.members, width, height);
+  // On a phone, a chain from top to bottom: the stages in their order, then the others.
+  const chain = [...new Set([...stages.map(({ member }) => home(scene, member)), ...scene.members.map(({ name }) => name)])];
+  const usual = narrow ? Object.fromEntries(chain.map((name, at) => [name, [(width - NODE.width) / 2, 8 + at * (NODE.height + 56)]])) : spots(scene.members, width, height);
   const at = Object.fromEntries(scene.members.map(({ name }) => [name, within(!narrow && kept[name] ? kept[name] : usual[name])]));
   const wires = drawn("svg", { class: "wires", width: "100%", height: "100%", "aria-hidden": "true" });
   board.append(wires);
-  const order = stages.map(({ member }) => member);
+  const order = stages.map(({ member }) => home(scene, member));
+  const boxes = {};
   const most = Math.max(...scene.links.map((link) => log(speed(link, lists))), 1);
   const lines = scene.links.map((link) => wire(link));
   scene.members.forEach(node);
@@ -106,27 +112,34 @@ export function canvas(place, rig, answer, lists, act) {
     const draw = () => {
       const [[x1, y1], [x2, y2]] = [a, b].map((member) => [at[member][0] + NODE.width / 2, at[member][1] + NODE.height / 2]);
       Object.entries({ x1, y1, x2, y2 }).forEach(([key, value]) => line.setAttribute(key, value));
-      Object.assign(label.style, { left: `${(x1 + x2) / 2}px`, top: `${(y1 + y2) / 2}px` });
+      // In a chain, a label is above the lower device, next to those of its other links.
+      const lower = (one) => one.between.reduce((low, name) => (at[name][1] > at[low][1] ? name : low));
+      const before = scene.links.slice(0, scene.links.indexOf(link)).filter((one) => lower(one) === lower(link)).length;
+      const [x, y] = narrow ? [width / 2 + [0, 112, -112][before % 3], at[lower(link)][1] - 28] : [(x1 + x2) / 2, (y1 + y2) / 2];
+      Object.assign(label.style, { left: `${x}px`, top: `${y}px` });
     };
-    return { draw };
+    return { draw, line, between: [a, b] };
   }
 
   function node(member) {
-    const stage = stages.find(({ member: name }) => name === member.name);
-    const memory = stage && stage.memory_bytes - stage.offloaded_bytes;
+    const { stage, memory, words, held: own } = holding(member, scene, stages);
     const slowest = stage && stages.length > 1 && stage.decode_ms === Math.max(...stages.map(({ decode_ms: ms }) => ms));
-    const words = stage ? `layers ${stage.first_layer} to ${stage.last_layer}, ${time(stage.decode_ms)} a token` : "not used";
     const bar = element("span", { className: "bar-of" }, element("span", {}));
     bar.firstChild.style.width = stage ? `${Math.min(memory / stage.usable_bytes, 1) * 100}%` : "0";
+    // Its layers among all.
+    const strip = element("span", { className: "bar-of layers" }, ...own.map(() => element("span", {})));
+    const layers = (stages.at(-1)?.last_layer ?? 0) + 1;
+    own.forEach(({ first_layer: first, layers: count }, number) => Object.assign(strip.children[number].style, { left: `${(first / layers) * 100}%`, width: `${(count / layers) * 100}%` }));
     const box = element("div", { className: `node${stage ? "" : " unused"}${slowest ? " slowest" : ""}`, tabIndex: 0, attributes: { role: "group", "aria-roledescription": "device", "aria-label": `${member.name}: ${member.device}, ${words}. Arrows move it.` } },
       element("span", { className: "node-head" }, element("strong", { textContent: member.name }), ...(slowest ? [element("span", { className: "tag", textContent: "slowest" })] : []), element("button", { type: "button", className: "quiet", textContent: "×", attributes: { "aria-label": `without ${member.name}` }, disabled: scene.members.length < 2, onclick: () => changed((next) => (next.members = next.members.filter(({ name }) => name !== member.name))) })),
-      element("span", { className: "soft", textContent: member.device.replace(/^(nvidia|apple|amd|intel)-/, "") }), element("span", { textContent: words }), bar,
+      element("span", { className: "soft", textContent: `${member.count > 1 ? `${member.count} × ` : ""}${member.device.replace(/^(nvidia|apple|amd|intel)-/, "")}` }), element("span", { textContent: words }), strip, bar,
       element("span", { className: "soft", textContent: stage ? `${digits(memory / 2 ** 30)} of ${digits(stage.usable_bytes / 2 ** 30)} GiB, prefill ${time(stage.prefill_ms)}` : "its layers are faster elsewhere" }));
     const move = (to) => {
       at[member.name] = within(to);
       Object.assign(box.style, { left: `${at[member.name][0]}px`, top: `${at[member.name][1]}px` });
       lines.forEach(({ draw }) => draw());
     };
+    boxes[member.name] = box;
     const keep = () => sessionStorage.setItem("mantile-spots", JSON.stringify({ ...kept, ...at }));
     let held = null;
     box.onpointerdown = (event) => {
@@ -149,6 +162,34 @@ export function canvas(place, rig, answer, lists, act) {
     };
     board.append(box);
     move(at[member.name]);
+  }
+
+  /** Marks a step of the token; its dot moves over the length of a hop. */
+  async function shown(step, length, phase) {
+    cleared();
+    board.classList.toggle("prefill", phase === "prefill");
+    const [from, to] = [home(scene, step.on), home(scene, step.next ?? step.on)];
+    const centre = (name) => [at[name][0] + NODE.width / 2, at[name][1] + NODE.height / 2];
+    if (step.layers) boxes[from].classList.add("at");
+    else lines.find(({ between }) => between.includes(from) && between.includes(to))?.line.classList.add("at");
+    const dot = element("span", { className: "token", attributes: { "aria-hidden": "true" } });
+    board.append(dot);
+    const [[x, y], [x2, y2]] = step.layers ? [centre(from), centre(from)] : [centre(from), centre(to)];
+    // A resting dot is in the middle of its hop.
+    Object.assign(dot.style, { left: `${(x + x2) / 2}px`, top: `${(y + y2) / 2}px` });
+    if (!length) return;
+    const half = [(x2 - x) / 2, (y2 - y) / 2];
+    const moved = dot.animate([{ translate: `${-half[0]}px ${-half[1]}px` }, { translate: `${half[0]}px ${half[1]}px` }], { duration: length });
+    await moved.finished.catch(() => {});
+  }
+
+  function stopped() {
+    board.querySelector(".token")?.getAnimations().forEach((one) => one.cancel());
+  }
+
+  function cleared() {
+    board.querySelector(".token")?.remove();
+    board.querySelectorAll(".at").forEach((one) => one.classList.remove("at"));
   }
 
   /** The fields of a link: its bandwidth, with those of the catalogue as presets. */
@@ -196,23 +237,49 @@ export function canvas(place, rig, answer, lists, act) {
       const { between: _, ...link } = next.links[0] ?? { link: lists.links[0].id };
       next.links = pairs(shape, next.members.length).map(([a, b]) => ({ ...link, between: [next.members[a].name, next.members[b].name] }));
     }) }));
-    const bound = answer.placement ? `${time(answer.placement.token_ms)} a token · ${digits(answer.placement.decode_tok_s)} tok/s · prefill ${time(answer.placement.prefill_ms)}` : "no placement fits";
-    return [element("div", { className: "row scene-tools" }, element("strong", { textContent: bound, className: "grow" }), device, element("span", { className: "soft", textContent: "links as" }), ...shapes)];
+    return [element("div", { className: "row scene-tools" }, element("strong", { textContent: bound(answer), className: "grow" }), ...(token?.controls ?? []), device, element("span", { className: "soft", textContent: "links as" }), ...shapes)];
   }
+}
+
+const bound = ({ placement: of }) => (of ? `${time(of.token_ms)} a token · ${digits(of.decode_tok_s)} tok/s · prefill ${time(of.prefill_ms)}` : "no placement fits");
+
+/** The drawn device of a stage: joined devices are one, and their stages are `mac/1` or `mac 1`. */
+const home = (scene, name) => scene.members.find((one) => one.name === name || (one.joined && [`${one.name}/`, `${one.name} `].some((start) => name.startsWith(start))))?.name ?? name;
+
+/** What a device holds of a placement: its stages, the slowest of them, its memory, and words. */
+function holding(member, scene, stages) {
+  const held = stages.filter(({ member: name, copies }) => home(scene, name) === member.name || copies.includes(member.name));
+  const stage = held.length ? held.reduce((a, b) => (b.decode_ms > a.decode_ms ? b : a)) : undefined;
+  const [first, last] = [held[0]?.first_layer, held.at(-1)?.last_layer];
+  const words = stage ? `layers ${first} to ${last}, ${time(held.reduce((sum, { decode_ms: ms }) => sum + ms, 0))} a token` : "not used";
+  return { held, stage, memory: stage && stage.memory_bytes - stage.offloaded_bytes, words };
+}
+
+/** Many devices as groups of equal ones that follow each other. */
+function grouped(scene, stages) {
+  const all = [];
+  scene.members.forEach((member) => {
+    const { stage, memory, words } = holding(member, scene, stages);
+    const device = { of: stage ? `layers ${stage.first_layer} to ${stage.last_layer}` : "not used", name: member.name, short: `${scene.members.indexOf(member) + 1}`, kind: stage ? "used" : "idle", words: `${member.device}, ${words}`, memory: stage ? memory / stage.usable_bytes : 0, rank: stage ? `layers ${stage.first_layer} to ${stage.last_layer}` : "idle" };
+    const last = all.at(-1);
+    if (last?.device === member.device && last.devices.length < GROUP) last.devices.push(device);
+    else all.push({ device: member.device, name: member.device.replace(/^(nvidia|apple|amd|intel)-/, ""), devices: [device] });
+  });
+  return all;
 }
 
 const speed = (link, lists) => bytes(link.bandwidth?.value) ?? bytes(lists.links.find(({ id }) => id === link.link)?.summary) ?? 1e9;
 const log = (value) => Math.max(Math.log10(value / 1e7), 0.1);
 
 /** The same devices in other ways, with their times. */
-function ways({ placement, disaggregated, compared = [], alone = [] }) {
+function ways({ placement, question, disaggregated, compared = [], alone = [] }) {
   if (!placement) return [];
   const rows = [
     ["layers split as here", placement.token_ms, placement.request_ms],
     ...(disaggregated ? [["prefill and decode on different devices", disaggregated.token_ms, disaggregated.request_ms]] : []),
     ...alone.map((one) => [`${one.member ?? one.name ?? "one device"} alone`, one.token_ms ?? one.objective_ms, one.request_ms]),
-    ...compared.filter((one) => Number.isFinite(one.objective_ms)).map((one) => [one.rule, one.objective_ms, undefined, one.times]),
+    ...compared.filter((one) => Number.isFinite(one.objective_ms)).map((one) => [one.rule, question.objective === "latency" ? one.objective_ms : undefined, undefined, one.times]),
   ];
   const cell = (ms) => element("td", { className: "n", textContent: Number.isFinite(ms) ? time(ms) : "–" });
-  return [element("h2", { textContent: "The same devices, other ways" }), element("div", { className: "scroll" }, element("table", {}, element("thead", {}, element("tr", {}, ...["way", "a token", "a request", "against this"].map((text, at) => element("th", { textContent: text, className: at ? "n" : "" })))), element("tbody", {}, ...rows.map(([name, token, request, times]) => element("tr", {}, element("th", { scope: "row", textContent: name }), cell(token), cell(request), element("td", { className: "n", textContent: percent((times ?? token / placement.token_ms)) }))))))];
+  return [element("article", { className: "card" }, element("h2", {}, element("span", { textContent: "The same devices, other ways" })), element("table", {}, element("thead", {}, element("tr", {}, ...["way", "a token", "a request", "times"].map((text, at) => element("th", { textContent: text, className: at ? "n" : "" })))), element("tbody", {}, ...rows.map(([name, token, request, times]) => element("tr", {}, element("th", { scope: "row", textContent: name }), cell(token), cell(request), element("td", { className: "n", textContent: digits(times ?? token / placement.token_ms) }))))))];
 }

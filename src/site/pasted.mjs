@@ -1,11 +1,11 @@
 // A pasted or dropped text: a model, a device, a system, an answer or a launch command.
 
-/** Fields, files or a command of a text; throws where it is none of these. */
+/** Fields, files or a command of a text; none of words; throws where JSON is none of these. */
 export function understood(text) {
   const trimmed = text.trim();
   if (!trimmed.startsWith("{")) {
     if (/(vllm|sglang|llama-server|trtllm-serve|mlx_lm|python3? -m)/.test(trimmed)) return { command: trimmed, what: "a launch command" };
-    throw new Error("neither JSON nor a launch command that is known");
+    return undefined;
   }
   const json = JSON.parse(trimmed);
   if (json.answer && json.question && json.bundle) return { fields: json.question.scenario ?? {}, what: "a bundle", saved: json };

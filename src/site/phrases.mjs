@@ -1,5 +1,7 @@
 // Words that set fields of the question: `tp 4`, `8xh100`, `ttft 500ms`, `isl 4k`, `rate 5`.
 
+import { short } from "./figures.mjs";
+
 /** Devices of a name such as `2x8xh100`. */
 export const devices = (hardware) => [...(hardware.match(/^(\d+x)+/)?.[0] ?? "1x").matchAll(/\d+/g)].reduce((all, [number]) => all * Number(number), 1);
 
@@ -52,4 +54,26 @@ export function phrases(text, actions) {
   }
   const rest = entries.length ? words.replace(hardware ?? "", " ").replace(DEGREE, " ").replace(SETTING, " ") : words;
   return { changes, entries, rest: rest.split(/\s+/).filter(Boolean) };
+}
+
+const options = (id) => [...document.querySelectorAll(`#${id} option`)].map(({ value }) => value);
+/** Words without which a question means the same. */
+const FILLERS = new Set(["on", "with", "at", "and", "for", "a", "an", "the", "serve", "run", "of", "under", "within"]);
+
+/** A question in words, such as `Llama-3.3-70B on 8 H100, TPOT 50 ms`; throws where a word is not known. */
+export function worded(text, actions) {
+  const names = options("models").map((id) => [short(id).toLowerCase(), id]);
+  const systems = new Set(options("systems"));
+  // `8 H100` is a number of devices; one that is not known is refused with those that are near.
+  const joined = text.toLowerCase().replace(/[,;]/g, " ").replace(/\brtx (?=\d)/g, "rtx-").replace(/(^|\s)(\d+)\s*[x×]?\s+(?!(?:tp|pp|ep|dp|cp)\d)([a-z]+[a-z-]*\d[\w.-]*)/g, "$1$2x$3");
+  const { changes, rest } = phrases(joined, actions);
+  const unknown = [];
+  for (const word of rest.filter((one) => !FILLERS.has(one))) {
+    const found = names.find(([name]) => name === word) ?? names.find(([name]) => name.startsWith(word) || name.endsWith(word));
+    if (found && word.length > 3) changes.model = short(found[1]);
+    else if (systems.has(word)) Object.assign(changes, { hardware: word, plan: "" });
+    else unknown.push(word);
+  }
+  if (unknown.length || !Object.keys(changes).length) throw new Error(`"${unknown.join(" ") || text}" is no model, system or setting that is known; Search finds names`);
+  return { changes: { plan: "", ...changes }, what: "a question" };
 }

@@ -316,15 +316,118 @@ async function where(page, address) {
   await settled(page);
 }
 
+/** One token on its way: step by step without motion, by itself with it, in both phases, with times that add up. */
+async function played(page, address) {
+  await visit(page, address, "where?model=Llama-3.3-70B&hardware=pcie-four-cards");
+  await page.waitForSelector(".scene-tools >> text=One token");
+  const line = () => page.textContent(".token-line");
+  assert.match(await line(), /A token takes [\d.]+ ms: each device/);
+  await page.focus(".scene-tools >> text=One token");
+  await page.keyboard.press("Enter");
+  assert.match(await line(), /^1 of 3 · \S+: layers 0 to \d+ · [\d.]+ ms, \d+ % · ([\d.]+) ms of [\d.]+ ms$/);
+  assert.equal(await page.locator(".node.at").count(), 1);
+  assert.equal(await page.locator(".token").count(), 1);
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("Enter");
+  assert.match(await line(), /^2 of 3 · \S+ → \S+ · /);
+  assert.equal(await page.locator(".wire.at").count(), 1);
+  await page.keyboard.press("Space");
+  const [, before, all] = (await line()).match(/^3 of 3 · .* · ([\d.]+ ms) of ([\d.]+ ms)$/);
+  assert.equal(before, all);
+  await page.keyboard.press("Enter");
+  assert.equal(await page.locator(".token, .node.at, .wire.at").count(), 0);
+  await page.click(".scene-tools .seg >> text=prefill");
+  assert.match(await line(), /A prompt of 2,048 tokens takes/);
+  await page.click(".scene-tools >> text=Step");
+  assert.match(await line(), /^1 of 2 · /);
+  // With motion it plays to the end, and stops where it is paused.
+  await page.emulateMedia({ reducedMotion: "no-preference" });
+  await page.click(".scene-tools .seg >> text=decode");
+  await page.click(".scene-tools >> text=One token");
+  await page.waitForFunction(() => document.querySelector(".token-line").textContent.startsWith("2 of 3"));
+  const place = () => page.locator(".token").boundingBox();
+  const first = await place();
+  await page.waitForFunction((x) => Math.abs(document.querySelector(".token").getBoundingClientRect().x - x) > 2, first.x);
+  await page.click(".scene-tools >> text=Pause");
+  await page.waitForSelector(".scene-tools >> text=One token");
+  await page.click(".scene-tools >> text=One token");
+  await page.waitForFunction(() => document.querySelector(".token-line").textContent.startsWith("3 of 3") && document.querySelector(".scene-tools button").textContent.includes("One token"), null, { timeout: 20000 });
+  await accessible(page, "a token");
+}
+
+/** Many devices are racks, nodes and single ones; arrows walk, Enter opens, Escape goes back. */
+async function racks(page, address) {
+  await visit(page, address, "where?model=Llama-3.1-8B&hardware=16x8xh100&plan=128 x tp1 @64");
+  await page.waitForSelector(".groups .group");
+  assert.equal(await page.locator(".groups .group").count(), 16);
+  assert.match(await page.textContent(".side-by-side table"), /replica, layers 0 to 31\s*128/);
+  await page.focus(".groups button >> nth=0");
+  await page.keyboard.press("ArrowRight");
+  assert.match(await page.evaluate(() => document.activeElement.getAttribute("aria-label")), /2: replica 9/);
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("ArrowUp");
+  await page.keyboard.press("Enter");
+  assert.equal(await page.locator(".groups .device").count(), 8);
+  assert.match(await page.textContent(".trail"), /all 128.*rack 1.*2/);
+  await page.keyboard.press("ArrowRight");
+  await page.keyboard.press("Enter");
+  assert.match(await page.textContent(".token-line"), /replica 10.*layers 0 to 31, memory \d+ %/);
+  await page.keyboard.press("Escape");
+  assert.equal(await page.locator(".groups .group").count(), 8);
+  await page.keyboard.press("Escape");
+  assert.equal(await page.locator(".groups .group").count(), 16);
+  await page.click(".seg >> text=racks");
+  assert.equal(await page.locator(".groups .group").count(), 2);
+  await page.click(".groups .group >> nth=1");
+  assert.match(await page.textContent(".groups .group"), /9/);
+  await page.click(".trail >> text=all 128");
+  await page.click(".seg >> text=GPUs");
+  assert.equal(await page.locator(".groups .device").count(), 128);
+  await page.click(".seg >> text=memory");
+  assert.match(await page.textContent(".legend"), /under 50 %/);
+  await accessible(page, "groups");
+}
+
+/** A tool that is empty has examples that a click answers; a question in words is understood. */
+async function examples(page, address) {
+  await visit(page, address, "accuracy");
+  await page.click("form[data-request=diagnose] [data-try] >> nth=0");
+  await page.waitForFunction(() => /impossible|slow|fast|possible/i.test(document.querySelector("[data-page=accuracy] .output").textContent) && document.querySelector("[name=output_tok_s]").value === "20000", null, { timeout: 120000 });
+  await settled(page);
+  assert.match(await page.evaluate(() => location.hash), /plan=/);
+  await visit(page, address, `buy?${QUESTION}`);
+  assert.equal(await page.locator("[data-page=buy] .examples [data-try]").count(), 3);
+  await page.click("[data-page=buy] .examples [data-try] >> nth=1");
+  await page.waitForFunction(() => document.querySelector("[data-page=buy] .output h1, [data-page=buy] .output h2"), null, { timeout: 180000 });
+  await settled(page);
+  assert.match(await page.textContent("[data-page=buy] .output"), /RTX 4090/);
+  assert.ok(await page.isHidden("[data-page=buy] .examples"));
+  await visit(page, address, "ask");
+  await page.focus("#paste");
+  await page.keyboard.type("Llama-3.1-8B on 2 H100, TPOT 40 ms");
+  await page.click("[data-action=paste]");
+  await page.waitForFunction(() => location.hash.includes("tpot=40ms"));
+  await settled(page);
+  assert.match(await page.evaluate(() => decodeURIComponent(location.hash)), /model=Llama-3\.1-8B.*hardware=2xh100/);
+  await visit(page, address, "ask");
+  await page.fill("#paste", "llama-9.9-9b on 2 H100");
+  await page.click("[data-action=paste]");
+  assert.match(await page.textContent("#pasted"), /llama-9\.9-9b.*no model/);
+}
+
 /** On a phone, every text of a picture has 11 px at least, and what can be touched has 24. */
 async function phone(browser, address) {
   const { page, faults, close } = await opened(browser, address, { viewport: { width: 375, height: 812 }, hasTouch: true, isMobile: true });
-  for (const view of ["answer", "why", "numbers", "layers", "where", "compare", "accuracy"]) {
+  for (const view of ["ask", "answer", "why", "numbers", "layers", "where", "compare", "accuracy", "buy"]) {
     await visit(page, address, `${view}?${QUESTION}`);
     const small = await page.$$eval("[data-page]:not([hidden]) svg text", (all) => all.filter((one) => one.getClientRects().length).map((one) => [one.textContent, parseFloat(getComputedStyle(one).fontSize) * (one.getScreenCTM()?.a ?? 1)]).filter(([text, size]) => text && size < 10.95));
     assert.deepEqual(small.slice(0, 5), [], view);
-    const tiny = await page.$$eval("header button, [data-page]:not([hidden]) button.plain, .slo-handle, nav a", (all) => all.filter((one) => one.offsetParent).map((one) => [one.outerHTML.slice(0, 80), one.offsetWidth, one.offsetHeight]).filter(([, width, height]) => width < 24 || height < 24));
+    const tiny = await page.$$eval("header button, [data-page]:not([hidden]) :is(button.plain, .seg button, .group, .device, .trail button), .slo-handle, nav a", (all) => all.filter((one) => one.offsetParent).map((one) => [one.outerHTML.slice(0, 80), one.offsetWidth, one.offsetHeight]).filter(([, width, height]) => width < 24 || height < 24));
     assert.deepEqual(tiny, [], view);
+    // Nothing scrolls sideways on the narrowest screen.
+    await page.setViewportSize({ width: 320, height: 640 });
+    assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= 320, `${view} at 320 px`);
+    await page.setViewportSize({ width: 375, height: 812 });
   }
   await visit(page, address, `answer?${QUESTION}`);
   await page.locator(".plot").scrollIntoViewIfNeeded();
@@ -338,7 +441,7 @@ async function phone(browser, address) {
   await close();
 }
 
-const TESTS = { palette, chips, screen, front, states, gone, compare, where };
+const TESTS = { palette, chips, screen, front, states, gone, compare, where, played, racks, examples };
 
 /** All instruments of the page at an address. */
 export async function instruments(browser, address, names = Object.keys(TESTS)) {
