@@ -279,7 +279,10 @@ fn like_hosts_lend_their_devices() {
         let stages = server.split(" -ts ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
         let layers: Vec<u64> = stages.split(',').map(|share| share.parse().unwrap()).collect();
         assert_eq!(layers.len(), devices.iter().sum::<u64>() as usize, "{server}");
-        assert!(launch.file("kubernetes.yaml").is_none() && launch.file("compose.yaml").is_none(), "{hardware}");
+        assert!(
+            launch.file("kubernetes.yaml").is_none() && launch.file("compose.yaml").is_none(),
+            "{hardware}"
+        );
         let script = &launch.file("server.sh").unwrap().text;
         assert!(script.contains("RPC_SERVERS:?") && script.contains("of rpc"), "{script}");
     }
