@@ -26,6 +26,14 @@ pub enum Surroundings {
     Container,
 }
 
+/// The launch of a runtime with its options.
+#[derive(Clone, Copy, Debug)]
+pub struct LaunchedRuntime<'a> {
+    pub own: (&'a Launch, &'a OptionTable),
+    /// The same of the program that lends the devices of further hosts.
+    pub remote: Option<(&'a Launch, &'a OptionTable)>,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkerProgram {
     /// The runtime's own.
@@ -89,7 +97,7 @@ pub struct Deployed<'a> {
 impl<'a> Deployed<'a> {
     /// The processes of a candidate, each pool with its model.
     pub fn new(
-        (launch, table): (&'a Launch, &'a OptionTable),
+        LaunchedRuntime { own: (launch, table), remote }: LaunchedRuntime<'a>,
         problem: &Problem,
         candidate: &Candidate,
         models: &[LaunchModel],
@@ -114,8 +122,29 @@ impl<'a> Deployed<'a> {
         if launch.request.is_some() && workers.len() > 1 {
             refused.push("replicas of several shapes: its nearest is replicas of one".to_owned());
         }
-        let (vendor, remote) = (Some(vendor), None);
+        let remote = remote.filter(|_| workers.iter().any(|worker| worker.hosts > 1));
+        if remote.is_some() {
+            refused.extend(lend(launch, &mut workers, devices_per_host));
+        }
+        let (vendor, image) = (Some(vendor), image.filter(|_| remote.is_none()));
         Deployed { launch, table, image, workers, devices_per_host, vendor, remote, instances, refused }
+    }
+
+    /// The values that a script of like hosts needs from its user: devices in the order of the layers, and servers on
+    /// further hosts. Empty where no host lends any.
+    pub fn lending_orders(&self) -> [String; 2] {
+        let lenders = || self.workers.iter().filter(|worker| worker.program == WorkerProgram::Remote);
+        let (Some(server), Some(_)) = (self.workers.first(), lenders().next()) else {
+            return [String::new(), String::new()];
+        };
+        let how = self.launch.devices.as_deref().unwrap_or("in this order");
+        let own = format!("{} of this host", server.devices);
+        let each = [own].into_iter().chain(lenders().map(|one| format!("{} of {}", one.devices, one.name)));
+        let names: Vec<&str> = lenders().map(|one| one.name.as_str()).collect();
+        [
+            format!("{how}: {}", each.collect::<Vec<_>>().join(", ")),
+            format!("HOST:PORT of these, with commas: {}", names.join(", ")),
+        ]
     }
 
     /// Devices in use.
@@ -238,10 +267,41 @@ fn worker(launch: &Launch, pool: &PoolPlan, leader: Settings, devices_per_host: 
     } else if launch.starter.is_some() {
         // One command starts the processes of all hosts.
         worker.hosts = 1;
-    } else if hosts > 1 {
+    } else if hosts > 1 && launch.remote.is_none() {
         spread(launch, &mut worker, pool, devices_per_host);
     }
     worker
+}
+
+/// Gives the devices of further hosts to the process that answers, by processes that lend them; the reason where the
+/// runtime cannot.
+fn lend(launch: &Launch, workers: &mut Vec<PoolLaunch>, devices_per_host: u64) -> Option<String> {
+    let [server] = workers.as_mut_slice() else {
+        return Some("pools over several hosts: its nearest is one".to_owned());
+    };
+    if server.replicas > 1 {
+        return Some("replicas over several hosts: its nearest is one replica".to_owned());
+    }
+    let (devices, hosts) = (server.devices, server.hosts);
+    (server.devices, server.hosts) = (devices_per_host, 1);
+    server.leader.set(Setting::RemoteDevices, SettingValue::Variable(Variable::RpcServers));
+    if launch.devices.is_some() {
+        server.leader.set(Setting::Devices, SettingValue::Variable(Variable::Devices));
+    }
+    let lender = |at: u64| PoolLaunch {
+        name: if at == 1 { "rpc".to_owned() } else { format!("rpc-{at}") },
+        role: Role::Aggregated,
+        replicas: 1,
+        devices: devices_per_host.min(devices - at * devices_per_host),
+        hosts: 1,
+        label: format!("host {}", at + 1),
+        program: WorkerProgram::Remote,
+        device_names: vec![],
+        leader: Settings::default(),
+        follower: None,
+    };
+    workers.extend((1..hosts).map(lender));
+    None
 }
 
 /// Adds what the hosts of a replica need to find each other. Attention data-parallel ranks that fit in a host are

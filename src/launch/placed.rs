@@ -1,11 +1,10 @@
 //! The processes of a placement: layers in stages on heterogeneous devices of one host or several.
 
-use super::deployment::{Deployed, NODE, PoolLaunch, WorkerProgram};
+use super::deployment::{Deployed, LaunchedRuntime, NODE, PoolLaunch, WorkerProgram};
 use super::layer_split::shares_of_layers;
 use super::settings::{LaunchModel, SettingValue, Settings, Variable, with_template};
 use crate::serving::terms::Lengths;
 use crate::spec::launch::{Launch, LaunchOption};
-use crate::spec::option_table::OptionTable;
 use crate::spec::role::Role;
 use crate::spec::setting::Setting;
 
@@ -141,16 +140,8 @@ impl Placed {
     }
 }
 
-/// The launch of a runtime with its options, as a placement needs it.
-#[derive(Clone, Copy, Debug)]
-pub struct PlacingRuntime<'a> {
-    pub own: (&'a Launch, &'a OptionTable),
-    /// The same of the program that lends the devices of further hosts.
-    pub remote: Option<(&'a Launch, &'a OptionTable)>,
-}
-
 impl<'a> Deployed<'a> {
-    pub fn placed(runtime: PlacingRuntime<'a>, placed: &Placed, model: &LaunchModel) -> Deployed<'a> {
+    pub fn placed(runtime: LaunchedRuntime<'a>, placed: &Placed, model: &LaunchModel) -> Deployed<'a> {
         let (launch, table) = runtime.own;
         let hosts = placed.hosts();
         let settings = placed.settings(model);

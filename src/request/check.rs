@@ -210,6 +210,7 @@ impl<'a> Start<'a> {
             Some(counted) => reasons.extend(counted.faults.iter().cloned()),
             None => {}
         }
+        reasons.extend(result.candidate.memory.as_ref().and_then(|memory| needs.load_fault(memory)));
         if let (Some(attention), Some(memory)) = (&needs.attention, &result.candidate.memory)
             && result.candidate.metrics.is_some()
         {

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use crate::launch::back::STREAMED;
 use crate::launch::command::{LaunchCommand, WrittenOption};
 use crate::launch::context::{CommandText, nested};
-use crate::launch::deployment::{Deployed, PoolLaunch, Surroundings};
+use crate::launch::deployment::{Deployed, LaunchedRuntime, PoolLaunch, Surroundings};
 use crate::launch::files::{Case, files};
 use crate::launch::published_flags::{PublishedServer, ServerKind};
 use crate::launch::settings::LaunchModel;
@@ -19,6 +19,7 @@ use crate::search::problem::{Problem, Traffic};
 use crate::spec::error::Error;
 use crate::spec::launch::Launch;
 use crate::spec::option_effect::OptionEffects;
+use crate::spec::option_table::OptionTable;
 use crate::spec::overrides::{OverriddenFile, Override};
 use crate::spec::precision::FormatOption;
 use crate::spec::role::Role;
@@ -57,7 +58,10 @@ pub fn launch(
     };
     let models: Option<Vec<LaunchModel>> = candidate.pools.iter().map(model).collect();
     let Some(models) = models else { return Ok(unlisted(runtime)) };
-    let deployed = Deployed::new((&launch, &table), problem, candidate, &models);
+    let lender = lender_of(catalog, &launch)?;
+    let remote = lender.as_ref().map(|(one, table)| (one, table));
+    let deployed =
+        Deployed::new(LaunchedRuntime { own: (&launch, &table), remote }, problem, candidate, &models);
     let case = case((resolved, problem), (candidate, reported), (scenario, &deployed));
     let answering = models.last();
     let model_id = served_name.or(answering.and_then(|model| model.id.clone()));
@@ -71,7 +75,7 @@ pub fn launch(
         report.published =
             choice.and_then(|choice| published(&report, (resolved, problem), choice, &launch.effects));
     }
-    if report.runs() && report.workers.iter().all(|worker| worker.hosts == 1) {
+    if report.runs() && deployed.remote.is_none() && report.workers.iter().all(|worker| worker.hosts == 1) {
         let own = resolved.correction(&reported.weight_format).and_then(|own| own.time.as_ref());
         let question = measured_question(scenario, resolved);
         report.next_run = NextRun::of(reported, own.map_or(0, |own| own.rows), question);
@@ -84,6 +88,14 @@ pub fn launch(
         report.notes.push(note.to_owned());
     }
     Ok(report)
+}
+
+/// The launch of the program that lends the devices of further hosts, where the runtime has one.
+pub(super) fn lender_of(catalog: &Catalog, launch: &Launch) -> Result<Option<(Launch, OptionTable)>, Error> {
+    let Some(id) = &launch.remote else { return Ok(None) };
+    let lender: Launch = catalog.load(id)?;
+    let table = catalog.load(&lender.table)?;
+    Ok(Some((lender, table)))
 }
 
 /// The part of a question that a measurement has: without SLOs, objective and rate.
@@ -257,6 +269,7 @@ fn case(
     let lengths = problem.workload.lengths;
     let settings = deployed.workers.first().map(PoolLaunch::settings);
     let hosted = settings.filter(|settings| settings.count(Setting::HostExperts).is_some());
+    let [device_order, remote_order] = deployed.lending_orders();
     Case {
         model: resolved.model.name.clone(),
         model_id: None,
@@ -281,8 +294,8 @@ fn case(
         predicted: predicted(reported),
         ngl: settings.and_then(|settings| settings.word(Setting::GpuLayers)).map(str::to_owned),
         ncmoe: hosted.and_then(|settings| settings.count(Setting::HostExperts)),
-        device_order: String::new(),
-        remote_order: String::new(),
+        device_order,
+        remote_order,
     }
 }
 

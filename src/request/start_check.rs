@@ -117,7 +117,7 @@ pub fn start_check<'a>(
     let needs = match (&built, &hardware) {
         (Some(built), Some(hardware)) => {
             let of = StartInputs::of(&launch, built, (&hardware.device, version), &stated);
-            faults.extend(start_faults(&of, built.0.config.dtype.as_deref()));
+            faults.extend(start_faults(&of, &built.0.config));
             reserve_adapters(catalog, &of, &mut stated)?;
             start_needs(catalog, &of, &stated)?
         }

@@ -55,6 +55,8 @@ pub struct StartNeeds {
     pub in_profile: Option<u64>,
     /// Memory of attention after the cache.
     pub attention: Option<PartialResults>,
+    /// Bytes of the largest copy while weights are loaded.
+    pub copied: f64,
 }
 
 /// The inputs of a start.
@@ -103,7 +105,11 @@ pub fn start_needs(catalog: &Catalog, of: &StartInputs, stated: &Scenario) -> Re
         of.padded(rules, tp, element) + of.kept(rules, tp, element) + of.module(rules, element, logits);
     let context = rules.context.as_ref().map(|one| if tp > 1 { &one.several } else { &one.one });
     let base = context.map_or(runtime.memory.buffers.value, |figure| figure.value);
-    let more = of.adapters(tp) + of.graphs(rules, stated) + matrices + of.states(rules, stated, tp);
+    let more = of.adapters(tp)
+        + of.graphs(rules, stated)
+        + matrices
+        + of.states(rules, stated, tp)
+        + of.rotary(rules);
     let all = base + more - of.unloaded(rules, tp);
     let buffers = all.max(0.0);
     let share = rules.utilization.iter().find(|one| of.holds(one.versions.as_ref()));
@@ -125,6 +131,7 @@ pub fn start_needs(catalog: &Catalog, of: &StartInputs, stated: &Scenario) -> Re
         in_profile: paged.and_then(|pool| with(pool.profiled_in_blocks.as_ref())).map(|one| one.min(most)),
         pages,
         attention: PartialResults::of(of, rules.attention_parts.as_ref(), tp),
+        copied: of.copied(rules, tp),
     })
 }
 
@@ -260,6 +267,34 @@ impl<'a> StartInputs<'a> {
         self.graph.parameters().mtp as f64 * element
             + context.saturating_mul(width * rule.element_bytes) as f64
             + logits
+    }
+
+    /// Bytes of the rotary tables that layers have each for itself.
+    fn rotary(&self, rules: &StartRules) -> f64 {
+        let rule = rules.rotary.as_ref().filter(|rule| rule.model_types.contains(&self.graph.model_type));
+        let (Some(rule), Some(positions)) = (rule, self.graph.max_context) else { return 0.0 };
+        let of_block = |block: &Block| {
+            let whole = block.graph.node_weights().find_map(|node| match &node.operator {
+                Operator::Attention(dims) if dims.mask.limit().is_none() => Some(dims.v_head_dim.value),
+                _ => None,
+            });
+            whole.unwrap_or(0) * block.layers.len() as u64
+        };
+        let widths: u64 = self.graph.blocks.iter().map(of_block).sum();
+        positions.saturating_mul(widths * rule.element_bytes) as f64
+    }
+
+    /// Bytes of the largest table of embeddings on a device, which is there twice while it is loaded.
+    fn copied(&self, rules: &StartRules, tp: u64) -> f64 {
+        let vendor = self.device.vendor.name();
+        let copies = rules.load.as_ref().is_some_and(|rule| {
+            rule.vendors.iter().any(|known| known == vendor)
+                && !rule.except_families.contains(&self.device.family)
+        });
+        let nodes = [&self.graph.embedding, &self.graph.head].into_iter().filter(|_| copies);
+        let weights = nodes.flat_map(|block| block.graph.node_weights()).flat_map(|node| &node.weights);
+        let tables = weights.filter(|one| matches!(one.role, TensorRole::Embedding | TensorRole::LmHead));
+        (tables.map(Weight::elements).max().unwrap_or(0) * HALF / tp) as f64
     }
 
     /// The word after the first of these options.
@@ -409,6 +444,20 @@ impl StartNeeds {
         let mut scenario = scenario.clone();
         put(scenario.set.get_or_insert_default(), BUFFERS, format!("{:.0} B", memory.buffers_bytes + more));
         (more > 0.0).then_some(scenario)
+    }
+
+    /// The fault where weights do not fit next to the copy of the largest one.
+    pub fn load_fault(&self, memory: &MemoryReport) -> Option<String> {
+        let gib = |bytes: f64| bytes / (1u64 << 30) as f64;
+        let loaded = memory.weights_bytes + memory.buffers_bytes;
+        (self.copied > 0.0 && loaded + self.copied > memory.capacity_bytes).then(|| {
+            format!(
+                "a table of embeddings of {:.2} GiB is on the device twice while it is loaded, and {:.2} GiB are left next \
+                 to weights and buffers",
+                gib(self.copied),
+                gib((memory.capacity_bytes - loaded).max(0.0))
+            )
+        })
     }
 
     /// The cache in the memory that a plan leaves, for requests of at most `longest` tokens; `None` where every layer keeps

@@ -46,6 +46,56 @@ pub struct StartRules {
     pub value_cache: Option<ValueCacheRule>,
     /// Memory of attention that is allocated after the cache.
     pub attention_parts: Option<AttentionParts>,
+    /// Tables of rotary encodings that layers have each for itself.
+    pub rotary: Option<RotaryTables>,
+    /// Copies on the device while weights are loaded.
+    pub load: Option<LoadCopies>,
+    /// Groups of quantised weights that no kernel takes.
+    pub groups: Option<GroupRule>,
+}
+
+/// Cosines and sines of every position, which each layer that keeps all tokens has for itself.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RotaryTables {
+    /// `model_type` of the configuration: one of these.
+    pub model_types: Vec<String>,
+    /// Bytes of an element; a position has as many as a head is wide.
+    pub element_bytes: u64,
+    /// Source.
+    pub source: String,
+}
+
+/// A matrix is copied to the device and then into its place there, when all matrices are allocated.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LoadCopies {
+    /// Vendors of the devices.
+    pub vendors: Vec<String>,
+    /// Device generations that share the memory of the host, where nothing is copied.
+    #[serde(default)]
+    pub except_families: Vec<String>,
+    /// Source.
+    pub source: String,
+}
+
+/// Weights in groups along their inputs. Kernels take whole groups only, and the last group of a matrix whose inputs are no
+/// multiple of it is shorter.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GroupRule {
+    /// Weight formats.
+    pub formats: Vec<String>,
+    /// Words of a checkpoint's name that state its group where its configuration is not known, and this group.
+    pub names: Vec<String>,
+    pub named_group: u64,
+    /// Vendors of the devices.
+    pub vendors: Vec<String>,
+    /// Device generations with a kernel that takes dense matrices whose inputs and outputs are multiples of these.
+    pub tiled_families: Vec<String>,
+    pub tiles: [u64; 2],
+    /// Source.
+    pub source: String,
 }
 
 /// Partial results of attention, for every request that the cache may have and every part of the longest context.

@@ -7,9 +7,9 @@ use std::process::Command;
 
 use mantile::launch::back::KnownLaunch;
 use mantile::launch::command::Word;
-use mantile::launch::deployment::{Deployed, Surroundings, WorkerProgram};
+use mantile::launch::deployment::{Deployed, LaunchedRuntime, Surroundings, WorkerProgram};
 use mantile::launch::layer_split::shares_of_layers;
-use mantile::launch::placed::{Placed, PlacedStage, PlacingRuntime};
+use mantile::launch::placed::{Placed, PlacedStage};
 use mantile::launch::read::{ReadCommand, read};
 use mantile::launch::settings::{LaunchModel, SettingValue};
 use mantile::launch::settings_file::NamedFiles;
@@ -241,7 +241,7 @@ proptest! {
         let model =
             LaunchModel { id: None, served_name: None, made_at_start: false, refused: None, overrides: None, has_code: false, states_kv: false };
         let (own, remote) = (known("llama.cpp"), known("llama.cpp-rpc"));
-        let runtime = PlacingRuntime { own: (&own.0, &own.1), remote: Some((&remote.0, &remote.1)) };
+        let runtime = LaunchedRuntime { own: (&own.0, &own.1), remote: Some((&remote.0, &remote.1)) };
         let deployed = Deployed::placed(runtime, &placed, &model);
         let shared = stages.iter().any(|(.., devices)| *devices > 1);
         let expressible = !shared || stages.len() == 1;
@@ -257,4 +257,35 @@ proptest! {
             }
         }
     }
+}
+
+/// Like hosts lend their devices as unlike ones do: a process on each further host, and one server that names them.
+#[test]
+fn like_hosts_lend_their_devices() {
+    let of = |hardware: &str, plan: &str| super::golden::launch("Llama-3.3-70B", hardware, "llama.cpp", plan);
+    for (hardware, plan, devices) in [
+        ("2x1xrtx-3090", "1 x pp2 @1, weights gguf-q4_k_m", vec![1, 1]),
+        ("3x2xrtx-3090", "1 x pp6 @1, weights gguf-q4_k_m", vec![2, 2, 2]),
+    ] {
+        let launch = of(hardware, plan);
+        assert!(launch.runs(), "{hardware}: {:?}", launch.unsupported);
+        let found: Vec<u64> = launch.workers.iter().map(|worker| worker.devices).collect();
+        assert_eq!(found, devices, "{hardware}");
+        let names: Vec<&str> = launch.workers.iter().map(|worker| worker.name.as_str()).collect();
+        assert_eq!(names, ["server", "rpc", "rpc-2"][..devices.len()], "{hardware}");
+        assert!(launch.workers.iter().skip(1).all(|one| one.command.starts_with("rpc-server")), "{hardware}");
+        let server = &launch.workers[0].command;
+        assert!(server.contains("--rpc") && server.contains("-sm layer"), "{server}");
+        let stages = server.split(" -ts ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
+        let layers: Vec<u64> = stages.split(',').map(|share| share.parse().unwrap()).collect();
+        assert_eq!(layers.len(), devices.iter().sum::<u64>() as usize, "{server}");
+        assert!(
+            launch.file("kubernetes.yaml").is_none() && launch.file("compose.yaml").is_none(),
+            "{hardware}"
+        );
+        let script = &launch.file("server.sh").unwrap().text;
+        assert!(script.contains("RPC_SERVERS:?") && script.contains("of rpc"), "{script}");
+    }
+    let two = of("4x1xrtx-3090", "2 x pp2 @1, weights gguf-q4_k_m");
+    assert!(two.unsupported.iter().any(|one| one.starts_with("replicas over several hosts")), "{two:?}");
 }

@@ -1,13 +1,15 @@
 //! The launch of a placement: commands, and files that run them.
 
-use crate::launch::deployment::Deployed;
+use crate::launch::deployment::{Deployed, LaunchedRuntime};
 use crate::launch::files::Case;
-use crate::launch::placed::{Placed, PlacedStage, PlacingRuntime, orders};
+use crate::launch::placed::{Placed, PlacedStage, orders};
 use crate::launch::settings::LaunchModel;
 use crate::report::launch::LaunchReport;
 use crate::report::number::{digits, time};
 use crate::report::place::{PlacementReport, StageReport};
-use crate::request::launch::{context_overrides, launch_model, launch_report, model_hint, unlisted};
+use crate::request::launch::{
+    context_overrides, launch_model, launch_report, lender_of, model_hint, unlisted,
+};
 use crate::search::placement::price::{MemberPrices, PlacementProblem, PlacementWork};
 use crate::search::placement::solve::SolvedPlacement;
 use crate::spec::error::Error;
@@ -37,20 +39,13 @@ impl RuntimeLaunch {
     /// The launch of `runtime`, where the catalogue has one.
     fn load(catalog: &Catalog, runtime: &Runtime) -> Result<Option<RuntimeLaunch>, Error> {
         let Some((launch, table)) = catalog.launch_of(&runtime.id)? else { return Ok(None) };
-        let remote: Option<(Launch, OptionTable)> = match &launch.remote {
-            Some(id) => {
-                let remote: Launch = catalog.load(id)?;
-                let table = catalog.load(&remote.table)?;
-                Some((remote, table))
-            }
-            None => None,
-        };
+        let remote = lender_of(catalog, &launch)?;
         Ok(Some(RuntimeLaunch { launch, table, remote }))
     }
 
     fn deployed(&self, solution: &PlacedSolution, rigged: &ResolvedRig, model: &LaunchModel) -> Deployed<'_> {
         let remote = self.remote.as_ref().map(|(one, table)| (one, table));
-        let known = PlacingRuntime { own: (&self.launch, &self.table), remote };
+        let known = LaunchedRuntime { own: (&self.launch, &self.table), remote };
         let mut deployed = Deployed::placed(known, &solution.placed(rigged), model);
         deployed.refused.extend(solution.refused(&solution.runtimes(rigged)));
         deployed

@@ -34,13 +34,25 @@ const KEY: &str = "quantization_config";
 /// The keys of a quantization in a configuration.
 pub(super) const KEYS: [&str; 2] = [KEY, "compression_config"];
 const FIX: &str = "set --weight-format, or use a checkpoint in one of these";
-const KNOWN: &str =
-    "fp8, fbgemm_fp8, mxfp4, awq, gptq, compressed-tensors, modelopt, or another method of transformers";
+const KNOWN: &str = "fp8, fbgemm_fp8, mxfp4, awq, gptq, auto-round, compressed-tensors, modelopt, or another method of \
+                     transformers";
 
 /// Methods that preserve shapes, without formats in the catalogue: `quant_method` of transformers' own quantizers,
 /// <https://huggingface.co/docs/transformers/quantization/overview>, and `exl2`, `exl3` of ExLlama.
-const WITHOUT_FORMAT: &str = "aqlm auto-round autoround bitnet bitnet_b158 bitsandbytes eetq exl2 exl3 \
+const WITHOUT_FORMAT: &str = "aqlm autoround bitnet bitnet_b158 bitsandbytes eetq exl2 exl3 \
                               finegrained_fp8 fp_quant higgs hqq intel/auto-round quanto quark spqr torchao vptq";
+
+/// AutoRound's `data_type`, a part of its packing, and bits → weight format, as vLLM's `INCConfig` and SGLang's
+/// `AutoRoundConfig` read them: without a type integers, without a packing that of GPTQ.
+const AUTO_ROUND: &[(&str, &str, u64, &str)] = &[
+    ("int", "gptq", 4, "int4-gptq"),
+    ("int", "awq", 4, "int4-awq"),
+    ("int", "gptq", 8, "int8-w8a16"),
+    ("mx_fp", "llm_compressor", 4, "mxfp4"),
+    ("mx_fp", "llm_compressor", 8, "mxfp8"),
+];
+/// Bits from which a module is not quantised.
+const WHOLE_BITS: u64 = 16;
 
 /// ModelOpt's value for layers in different formats.
 const MIXED: &str = "MIXED_PRECISION";
@@ -117,6 +129,7 @@ impl Quantization {
             .filter_map(|key| map.get(*key).and_then(Value::as_array))
             .flatten()
             .filter_map(|pattern| pattern.as_str().map(str::to_owned))
+            .chain(extra_modules(map).filter(|(_, bits)| *bits >= WHOLE_BITS).map(|(name, _)| name.clone()))
             .collect();
         let scheme = Scheme::read(map, method.unwrap_or_default(), weight_block_size, group_size);
         let parts = match weight_format {
@@ -167,6 +180,10 @@ fn weight_format(
             (_, Some(bits)) => return Err(refuse(format!("{method} of {bits} bits"))),
             (_, None) => return Err(refuse(format!("{method} without `bits`"))),
         },
+        Some("auto-round") => match bits {
+            Some(bits) => auto_round(map, bits),
+            None => return Err(refuse("auto-round without `bits`".to_owned())),
+        },
         Some("compressed-tensors") => match group {
             Some(weights) => {
                 let found = |key: &str| weights.get(key).map_or_else(|| "nothing".to_owned(), shown);
@@ -183,6 +200,27 @@ fn weight_format(
         None if bits.is_some() && groups => None,
         None => return Err(refuse("neither quant_method nor quant_algo".to_owned())),
     })
+}
+
+/// The weight format of an AutoRound checkpoint; `None` where modules have several, or where it is not in the table.
+fn auto_round(map: &Map<String, Value>, bits: u64) -> Option<&'static str> {
+    let text = |key: &str| map.get(key).and_then(Value::as_str);
+    if extra_modules(map).any(|(_, own)| own < WHOLE_BITS && own != bits) {
+        return None;
+    }
+    let kind = text("data_type").unwrap_or("int");
+    let kind = if kind.contains("mx_fp") { "mx_fp" } else { kind };
+    let usual = if kind == "mx_fp" { "llm_compressor" } else { "gptq" };
+    let packing = text("packing_format").unwrap_or(usual);
+    let known =
+        AUTO_ROUND.iter().find(|(name, part, of, _)| *name == kind && packing.contains(part) && *of == bits);
+    known.map(|(.., format)| *format)
+}
+
+/// Modules with bits of their own in AutoRound's `extra_config`.
+fn extra_modules(map: &Map<String, Value>) -> impl Iterator<Item = (&String, u64)> {
+    let modules = map.get("extra_config").and_then(Value::as_object).into_iter().flatten();
+    modules.filter_map(|(name, own)| Some((name, own.get("bits")?.as_u64()?)))
 }
 
 /// The `weights` of `config_groups`, if exactly one kind exists.
@@ -273,6 +311,18 @@ mod tests {
             (r#"{"quant_method": "mxfp4", "modules_to_not_convert": ["lm_head"]}"#, "mxfp4"),
             (r#"{"quant_method": "awq", "bits": 4, "group_size": 128}"#, "int4-awq"),
             (r#"{"quant_method": "gptq", "bits": 8}"#, "int8"),
+            (r#"{"quant_method": "auto-round", "bits": 4, "group_size": 128, "sym": true}"#, "int4-gptq"),
+            (
+                r#"{"quant_method": "auto-round", "bits": 4, "group_size": 128, "packing_format":
+                    "auto_round:auto_awq"}"#,
+                "int4-awq",
+            ),
+            (r#"{"quant_method": "auto-round", "bits": 8, "group_size": 128}"#, "int8-w8a16"),
+            (
+                r#"{"quant_method": "auto-round", "bits": 4, "group_size": 32, "data_type": "mx_fp4",
+                    "packing_format": "auto_round:llm_compressor"}"#,
+                "mxfp4",
+            ),
             (r#"{"quant_method": "modelopt", "quant_algo": "NVFP4", "kv_cache_scheme": "FP8"}"#, "nvfp4"),
             (
                 r#"{"quant_method": "compressed-tensors", "config_groups": {"group_0": {"weights":
@@ -289,6 +339,7 @@ mod tests {
         for text in [
             r#"{"quant_method": "own"}"#,
             r#"{"quant_method": "awq", "bits": 30}"#,
+            r#"{"quant_method": "auto-round", "group_size": 128}"#,
             r#"{"quant_method": "fp8", "weight_block_size": [128]}"#,
             r#"{}"#,
         ] {
@@ -302,10 +353,21 @@ mod tests {
             r#"{"quant_algo": "MIXED_PRECISION"}"#,
             r#"{"quant_method": "bitsandbytes", "load_in_4bit": true, "bnb_4bit_quant_type": "nf4"}"#,
             r#"{"quant_method": "awq", "bits": 3}"#,
+            r#"{"quant_method": "auto-round", "bits": 2, "group_size": 128}"#,
+            r#"{"quant_method": "auto-round", "bits": 4, "extra_config": {"a": {"bits": 8}}}"#,
             r#"{"bits": 4, "group_size": 64}"#,
         ] {
             assert_eq!(of(text).unwrap().weight_format, None, "{text}");
         }
+    }
+
+    #[test]
+    fn modules_that_auto_round_leaves_whole_are_not_converted() {
+        let found = of(r#"{"quant_method": "auto-round", "bits": 4, "group_size": 128, "extra_config":
+                {"model.layers.0.mlp": {"bits": 16, "data_type": "fp"}, "model.layers.1.mlp": {"bits": 4}}}"#);
+        let found = found.unwrap();
+        assert_eq!((found.weight_format, found.group_size), (Some("int4-gptq"), Some(128)));
+        assert_eq!(found.modules_to_not_convert, ["model.layers.0.mlp"]);
     }
 
     #[test]
