@@ -19,6 +19,7 @@ pub mod glm;
 pub mod gpt;
 pub mod gpt_oss;
 pub mod granite_swa;
+pub mod inkling2;
 pub mod internvl;
 pub mod jamba;
 pub mod kimi_linear;
@@ -54,6 +55,7 @@ pub mod opt;
 pub mod phi;
 pub mod phi3;
 pub mod qwen;
+pub mod qwen4;
 pub mod qwen_moe;
 pub mod qwen_next;
 pub mod recurrent_gemma;
@@ -89,6 +91,7 @@ pub struct Architecture {
 pub static ARCHITECTURES: &[Architecture] = &[
     of("afmoe", "AfmoeForCausalLM", afmoe::build),
     of("apertus", "ApertusForCausalLM", nemotron::build_apertus),
+    of("apertus1p5", "Apertus1p5ForConditionalGeneration", described::build),
     of("apertus1p5_text", "Apertus1p5TextForCausalLM", nemotron::build_apertus1p5),
     of("arcee", "ArceeForCausalLM", nemotron::build_arcee),
     of("aria", "AriaForConditionalGeneration", described::build),
@@ -130,6 +133,7 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("diffllama", "DiffLlamaForCausalLM", sided::build_diffllama),
     of("doge", "DogeForCausalLM", sided::build_doge),
     of("dots1", "Dots1ForCausalLM", deepseek::build_dots1),
+    of("dots3_note", "Dots3NoteForConditionalGeneration", described::build),
     of("dots3_note_text", "Dots3NoteForCausalLM", latent_variants::build_dots3),
     with_aliases(
         of("ernie4_5", "Ernie4_5ForCausalLM", llama_variants::build_ernie),
@@ -144,6 +148,7 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("falcon", "FalconForCausalLM", bloom::build_falcon),
     of("falcon_h1", "FalconH1ForCausalLM", mamba_hybrid::build_falcon_h1),
     of("falcon_mamba", "FalconMambaForCausalLM", mamba::build_falcon),
+    of("fast_vlm", "FastVlmForConditionalGeneration", described::build),
     of("flex_olmo", "FlexOlmoForCausalLM", olmo::build_flex),
     of("flint", "FlintForCausalLM", qwen_moe::build_flint),
     of("fun_asr_nano", "FunAsrNanoForConditionalGeneration", described::build),
@@ -203,6 +208,9 @@ pub static ARCHITECTURES: &[Architecture] = &[
     ),
     of("idefics2", "Idefics2ForConditionalGeneration", described::build),
     of("idefics3", "Idefics3ForConditionalGeneration", llava::build_idefics3),
+    of("inkling2", "Inkling2ForConditionalGeneration", described::build),
+    of("inkling2_text", "Inkling2ForCausalLM", inkling2::build),
+    of("inkling_mm_model", "InklingForConditionalGeneration", described::build),
     of("inkling_text", "InklingForCausalLM", sided::build_inkling),
     of("instructblip", "InstructBlipForConditionalGeneration", described::build),
     of("instructblipvideo", "InstructBlipVideoForConditionalGeneration", described::build),
@@ -271,6 +279,7 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("muse_glimmer", "MuseGlimmerForConditionalGeneration", described::build),
     of("muse_spark", "MuseSparkForConditionalGeneration", described::build),
     of("nanochat", "NanoChatForCausalLM", nemotron::build_nanochat),
+    of("nemo_speechlm", "Nemotron3_5TranscribeForConditionalGeneration", described::build),
     of("nemotron", "NemotronForCausalLM", nemotron::build),
     of("nemotron-nas", "DeciLMForCausalLM", nemotron_nas::build),
     of("nemotron_h", "NemotronHForCausalLM", nemotron_h::build),
@@ -316,6 +325,8 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("qwen3_omni_moe_thinker", "Qwen3OmniMoeThinkerForConditionalGeneration", omni::build_qwen3_thinker),
     of("qwen3_vl", "Qwen3VLForConditionalGeneration", vision_language::build_qwen3_vl),
     of("qwen3_vl_moe", "Qwen3VLMoeForConditionalGeneration", vision_language::build_qwen3_vl_moe),
+    of("qwen4_exp", "Qwen4ExpForConditionalGeneration", qwen4::build),
+    of("qwen4_exp_text", "Qwen4ExpForCausalLM", qwen4::build_text),
     of("recurrent_gemma", "RecurrentGemmaForCausalLM", recurrent_gemma::build),
     of("rwkv", "RwkvForCausalLM", memory_cells::build_rwkv),
     with_aliases(
@@ -337,6 +348,7 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("step3p7", "Step3p7ForConditionalGeneration", step::build),
     of("unlimited_ocr", "UnlimitedOcrForConditionalGeneration", described::build),
     of("vaultgemma", "VaultGemmaForCausalLM", gemma::build_vault),
+    of("vibevoice_asr", "VibeVoiceAsrForConditionalGeneration", described::build),
     of("video_llama_3", "VideoLlama3ForConditionalGeneration", llava::build_video_llama),
     of("video_llava", "VideoLlavaForConditionalGeneration", llava::build_video),
     of("vipllava", "VipLlavaForConditionalGeneration", llava::build_vip),

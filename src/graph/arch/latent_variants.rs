@@ -76,7 +76,7 @@ fn indexed(keys: &Keys<'_>, layers: Count) -> Result<(), Error> {
 pub fn build_hunyuan(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.set_aside(&["hc_eps", "hc_magnitude", "learnable_sink_init", "mlp_bias"]);
     keys.set_aside(ignored("glm_moe_dsa"));
-    let hyper = Hyper { streams: keys.count_or("hc_mult", 4)?, mixes: false, head: true };
+    let hyper = Hyper { streams: keys.count_or("hc_mult", 4)?, mixes: false, head: true, rank: None };
     let whole = DecoderSpec { streams: Some(hyper), ..DecoderSpec::read(keys, false)? };
     indexed(keys, whole.layers)?;
     let indexer = Indexer::read(keys, whole.hidden)?;
@@ -95,7 +95,7 @@ pub fn build_glm5(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.set_aside(ignored("glm_moe_dsa"));
     keys.set_aside(&["hc_eps", "hc_sinkhorn_iters", "index_kpool_always_select_tail", "linear_lower_bound"]);
     keys.set_aside(&["mlp_bias"]);
-    let hyper = Hyper { streams: keys.count_or("hc_mult", 4)?, mixes: true, head: false };
+    let hyper = Hyper { streams: keys.count_or("hc_mult", 4)?, mixes: true, head: false, rank: None };
     let whole = DecoderSpec { streams: Some(hyper), names: GLM5, ..DecoderSpec::read(keys, false)? };
     let (hidden, layers) = (whole.hidden, whole.layers);
     let pool = Some(keys.count_or("index_kpool", 16)?);
