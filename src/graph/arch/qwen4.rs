@@ -142,7 +142,8 @@ fn ngrams(
     let heads = Count::derived("ngram_heads", heads, "(ngram_size - 1) × heads_per_ngram");
     let one = |layer| {
         let rows: u64 = primes.by_ref().take(heads.value as usize).sum();
-        let rows = Count::derived("ngram_rows", rows.next_multiple_of(unit), "primes from ngram_vocab_size_base");
+        let rows =
+            Count::derived("ngram_rows", rows.next_multiple_of(unit), "primes from ngram_vocab_size_base");
         (layer, Ngrams { rows, heads, width, longest, kernel })
     };
     Ok(chosen.into_iter().map(one).collect())

@@ -31,7 +31,7 @@ fn with_sides(layer: Layer, sides: Vec<Side>) -> Layer {
 }
 
 /// The operators of this name, in all layers.
-pub(super) fn named<'g>(graph: &'g mut ModelGraph, name: &'static str) -> impl Iterator<Item = &'g mut OperatorNode> {
+fn named<'g>(graph: &'g mut ModelGraph, name: &'static str) -> impl Iterator<Item = &'g mut OperatorNode> {
     let nodes = graph.blocks.iter_mut().flat_map(|block| block.graph.node_weights_mut());
     nodes.filter(move |node| node.name == name)
 }

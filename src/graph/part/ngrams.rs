@@ -72,7 +72,8 @@ impl Ngrams {
 
     /// The tokens that the dilated convolution keeps.
     pub fn state(&self, hidden: Count, count: Count) -> Cache {
-        let taps = Count::derived("ngram_taps", self.kernel.value.saturating_sub(1), "ple_conv_kernel_size - 1");
+        let taps =
+            Count::derived("ngram_taps", self.kernel.value.saturating_sub(1), "ple_conv_kernel_size - 1");
         let reach = product("ngram_reach", taps, self.longest, "taps × dilation");
         conv_state(stream_width(hidden, count), reach, count)
     }
