@@ -443,7 +443,8 @@ fn find(config: &ModelConfig) -> Result<&'static Architecture, Error> {
                         "a class that generates text, token by token: …ForCausalLM or …ForConditionalGeneration",
                         "take a language model: encoders, diffusion and speech models are not served here",
                     )),
-                    None => Err(unknown("model_type", model_type, |known| known.model_type)),
+                    None => Err(other_form(model_type)
+                        .unwrap_or_else(|| unknown("model_type", model_type, |known| known.model_type))),
                 },
             }
         }
@@ -492,6 +493,24 @@ static OTHER_CLASSES: &[&str] = &[
     "VideoClassification",
 ];
 
+/// Types of transformers whose form no graph has, with what is expected instead.
+static OTHER_FORMS: &[(&[&str], &str)] = &[
+    (
+        &["dory", "hrm_text", "inkling2_loop", "inkling2_loop_text", "zamba", "zamba2"],
+        "a model whose layers run once per token, each with weights of its own",
+    ),
+    (&["bert-generation", "trocr"], "a whole language model, not the decoder of an encoder-decoder"),
+    (&["blt"], "a model of tokens, not of bytes in patches of varying length"),
+    (&["pi0"], "a model that generates text, not actions"),
+];
+
+/// The refusal of a known type of another form.
+fn other_form(model_type: &str) -> Option<Error> {
+    let (_, expected) = OTHER_FORMS.iter().find(|(types, _)| types.contains(&model_type))?;
+    let fix = "take another model: this form of architecture is not served here";
+    Some(Error::new("model_type", model_type, *expected, fix))
+}
+
 /// Whether a class is an encoder, a diffusion or a speech model, by its name.
 fn generates_no_text(class: &str) -> bool {
     OTHER_CLASSES.iter().any(|end| class.ends_with(&format!("For{end}")))
@@ -537,6 +556,12 @@ mod tests {
     fn a_file_without_model_type_is_refused_or_known_by_class() {
         assert_eq!(error("{}").key, "model_type");
         assert_eq!(error(r#"{"architectures": ["LlamaForCausalLM"]}"#).key, "hidden_size");
+    }
+
+    #[test]
+    fn a_model_of_another_form_is_refused_with_its_form() {
+        let error = error(r#"{"model_type": "zamba2", "architectures": ["Zamba2ForCausalLM"]}"#);
+        assert!(error.expected.contains("once per token"), "{error}");
     }
 
     #[test]
