@@ -35,9 +35,8 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.set_aside(&["qk_l2_clip_threshold", "rel_l2_clip_threshold", "n_layers_per_attn_res_block"]);
     let (hidden, layers) = (keys.count("hidden_size")?, keys.count("num_hidden_layers")?);
     let (rows, head) = (keys.count("vocab_size")?, keys.count_or("unpadded_vocab_size", 200_058)?);
-    keys.only("tie_word_embeddings", &serde_json::json!(false))?;
     let whole = DecoderSpec::of(keys, hidden, layers, head, false)?;
-    let whole = DecoderSpec { names: NAMES, embedding_norm: true, ..whole };
+    let whole = DecoderSpec { names: NAMES, embedding_norm: true, tied: false, ..whole };
     let words = [("hybrid_sliding", true), ("hybrid", false)];
     let slides = layer_kinds(keys, "layer_types", layers, &words)?
         .unwrap_or_else(|| (1..=layers.value).map(|layer| !layer.is_multiple_of(6)).collect());
