@@ -19,6 +19,7 @@ pub mod glm;
 pub mod gpt;
 pub mod gpt_oss;
 pub mod granite_swa;
+pub mod inkling2;
 pub mod internvl;
 pub mod jamba;
 pub mod kimi_linear;
@@ -54,6 +55,7 @@ pub mod opt;
 pub mod phi;
 pub mod phi3;
 pub mod qwen;
+pub mod qwen4;
 pub mod qwen_moe;
 pub mod qwen_next;
 pub mod recurrent_gemma;
@@ -89,6 +91,7 @@ pub struct Architecture {
 pub static ARCHITECTURES: &[Architecture] = &[
     of("afmoe", "AfmoeForCausalLM", afmoe::build),
     of("apertus", "ApertusForCausalLM", nemotron::build_apertus),
+    of("apertus1p5", "Apertus1p5ForConditionalGeneration", described::build),
     of("apertus1p5_text", "Apertus1p5TextForCausalLM", nemotron::build_apertus1p5),
     of("arcee", "ArceeForCausalLM", nemotron::build_arcee),
     of("aria", "AriaForConditionalGeneration", described::build),
@@ -130,6 +133,7 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("diffllama", "DiffLlamaForCausalLM", sided::build_diffllama),
     of("doge", "DogeForCausalLM", sided::build_doge),
     of("dots1", "Dots1ForCausalLM", deepseek::build_dots1),
+    of("dots3_note", "Dots3NoteForConditionalGeneration", described::build),
     of("dots3_note_text", "Dots3NoteForCausalLM", latent_variants::build_dots3),
     with_aliases(
         of("ernie4_5", "Ernie4_5ForCausalLM", llama_variants::build_ernie),
@@ -144,6 +148,7 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("falcon", "FalconForCausalLM", bloom::build_falcon),
     of("falcon_h1", "FalconH1ForCausalLM", mamba_hybrid::build_falcon_h1),
     of("falcon_mamba", "FalconMambaForCausalLM", mamba::build_falcon),
+    of("fast_vlm", "FastVlmForConditionalGeneration", described::build),
     of("flex_olmo", "FlexOlmoForCausalLM", olmo::build_flex),
     of("flint", "FlintForCausalLM", qwen_moe::build_flint),
     of("fun_asr_nano", "FunAsrNanoForConditionalGeneration", described::build),
@@ -155,8 +160,10 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("gemma3n", "Gemma3nForConditionalGeneration", gemma3n::build),
     of("gemma3n_text", "Gemma3nForCausalLM", gemma3n::build_text),
     of("gemma4", "Gemma4ForConditionalGeneration", gemma4::build),
+    of("gemma4_assistant", "Gemma4AssistantForCausalLM", gemma4::build_assistant),
     of("gemma4_text", "Gemma4ForCausalLM", gemma4::build_text),
     of("gemma4_unified", "Gemma4UnifiedForConditionalGeneration", gemma4::build_unified),
+    of("gemma4_unified_assistant", "Gemma4UnifiedAssistantForCausalLM", gemma4::build_unified_assistant),
     of("gemma4_unified_text", "Gemma4UnifiedForCausalLM", gemma4::build_unified_text),
     of("glm", "GlmForCausalLM", glm::build),
     of("glm4", "Glm4ForCausalLM", glm::build_glm4),
@@ -203,6 +210,9 @@ pub static ARCHITECTURES: &[Architecture] = &[
     ),
     of("idefics2", "Idefics2ForConditionalGeneration", described::build),
     of("idefics3", "Idefics3ForConditionalGeneration", llava::build_idefics3),
+    of("inkling2", "Inkling2ForConditionalGeneration", described::build),
+    of("inkling2_text", "Inkling2ForCausalLM", inkling2::build),
+    of("inkling_mm_model", "InklingForConditionalGeneration", described::build),
     of("inkling_text", "InklingForCausalLM", sided::build_inkling),
     of("instructblip", "InstructBlipForConditionalGeneration", described::build),
     of("instructblipvideo", "InstructBlipVideoForConditionalGeneration", described::build),
@@ -271,6 +281,7 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("muse_glimmer", "MuseGlimmerForConditionalGeneration", described::build),
     of("muse_spark", "MuseSparkForConditionalGeneration", described::build),
     of("nanochat", "NanoChatForCausalLM", nemotron::build_nanochat),
+    of("nemo_speechlm", "Nemotron3_5TranscribeForConditionalGeneration", described::build),
     of("nemotron", "NemotronForCausalLM", nemotron::build),
     of("nemotron-nas", "DeciLMForCausalLM", nemotron_nas::build),
     of("nemotron_h", "NemotronHForCausalLM", nemotron_h::build),
@@ -316,6 +327,8 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("qwen3_omni_moe_thinker", "Qwen3OmniMoeThinkerForConditionalGeneration", omni::build_qwen3_thinker),
     of("qwen3_vl", "Qwen3VLForConditionalGeneration", vision_language::build_qwen3_vl),
     of("qwen3_vl_moe", "Qwen3VLMoeForConditionalGeneration", vision_language::build_qwen3_vl_moe),
+    of("qwen4_exp", "Qwen4ExpForConditionalGeneration", qwen4::build),
+    of("qwen4_exp_text", "Qwen4ExpForCausalLM", qwen4::build_text),
     of("recurrent_gemma", "RecurrentGemmaForCausalLM", recurrent_gemma::build),
     of("rwkv", "RwkvForCausalLM", memory_cells::build_rwkv),
     with_aliases(
@@ -337,6 +350,7 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("step3p7", "Step3p7ForConditionalGeneration", step::build),
     of("unlimited_ocr", "UnlimitedOcrForConditionalGeneration", described::build),
     of("vaultgemma", "VaultGemmaForCausalLM", gemma::build_vault),
+    of("vibevoice_asr", "VibeVoiceAsrForConditionalGeneration", described::build),
     of("video_llama_3", "VideoLlama3ForConditionalGeneration", llava::build_video_llama),
     of("video_llava", "VideoLlavaForConditionalGeneration", llava::build_video),
     of("vipllava", "VipLlavaForConditionalGeneration", llava::build_vip),
@@ -429,7 +443,8 @@ fn find(config: &ModelConfig) -> Result<&'static Architecture, Error> {
                         "a class that generates text, token by token: …ForCausalLM or …ForConditionalGeneration",
                         "take a language model: encoders, diffusion and speech models are not served here",
                     )),
-                    None => Err(unknown("model_type", model_type, |known| known.model_type)),
+                    None => Err(other_form(model_type)
+                        .unwrap_or_else(|| unknown("model_type", model_type, |known| known.model_type))),
                 },
             }
         }
@@ -478,6 +493,24 @@ static OTHER_CLASSES: &[&str] = &[
     "VideoClassification",
 ];
 
+/// Types of transformers whose form no graph has, with what is expected instead.
+static OTHER_FORMS: &[(&[&str], &str)] = &[
+    (
+        &["dory", "hrm_text", "inkling2_loop", "inkling2_loop_text", "zamba", "zamba2"],
+        "a model whose layers run once per token, each with weights of its own",
+    ),
+    (&["bert-generation", "trocr"], "a whole language model, not the decoder of an encoder-decoder"),
+    (&["blt"], "a model of tokens, not of bytes in patches of varying length"),
+    (&["pi0"], "a model that generates text, not actions"),
+];
+
+/// The refusal of a known type of another form.
+fn other_form(model_type: &str) -> Option<Error> {
+    let (_, expected) = OTHER_FORMS.iter().find(|(types, _)| types.contains(&model_type))?;
+    let fix = "take another model: this form of architecture is not served here";
+    Some(Error::new("model_type", model_type, *expected, fix))
+}
+
 /// Whether a class is an encoder, a diffusion or a speech model, by its name.
 fn generates_no_text(class: &str) -> bool {
     OTHER_CLASSES.iter().any(|end| class.ends_with(&format!("For{end}")))
@@ -523,6 +556,12 @@ mod tests {
     fn a_file_without_model_type_is_refused_or_known_by_class() {
         assert_eq!(error("{}").key, "model_type");
         assert_eq!(error(r#"{"architectures": ["LlamaForCausalLM"]}"#).key, "hidden_size");
+    }
+
+    #[test]
+    fn a_model_of_another_form_is_refused_with_its_form() {
+        let error = error(r#"{"model_type": "zamba2", "architectures": ["Zamba2ForCausalLM"]}"#);
+        assert!(error.expected.contains("once per token"), "{error}");
     }
 
     #[test]

@@ -21,7 +21,8 @@ pub struct Parameters {
     pub towers: u64,
     /// Unique parameters per text token: without encoders and without the routed experts that are not selected.
     ///
-    /// The embedding counts in full, although a token reads one row. This convention matches model cards.
+    /// The embedding counts in full, although a token reads one row. This convention matches model cards. Tables of
+    /// n-grams count by the rows that a token reads.
     pub active: u64,
     /// Multi-token-prediction weights of the checkpoint with their buffers, without `mtp_copies`.
     pub mtp: u64,
@@ -46,6 +47,11 @@ impl OperatorNode {
         self.weights.iter().filter(|weight| !weight.buffer).map(Weight::elements).sum()
     }
 
+    /// Whether a token reads several rows of its table.
+    fn reads_rows(&self, width: u64) -> bool {
+        self.weights.first().is_some_and(|table| table.shape.last().is_some_and(|row| *row < width))
+    }
+
     /// Its active parameters per token.
     pub fn active_parameters(&self) -> u64 {
         match self.operator {
@@ -54,6 +60,8 @@ impl OperatorNode {
             Operator::Linear { input, output, .. } if self.role() == Some(TensorRole::Expert) => {
                 input.value * output.value
             }
+            // Tables of which a token reads several rows (n-grams): those rows.
+            Operator::Embedding { hidden, .. } if self.reads_rows(hidden.value) => hidden.value,
             _ => self.parameters(),
         }
     }

@@ -21,6 +21,7 @@ pub mod mamba;
 pub mod memory_cells;
 pub mod moe;
 pub mod names;
+pub mod ngrams;
 pub mod recurrent;
 pub mod rope;
 pub mod short_conv;

@@ -35,7 +35,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.only("n_shared_experts", &json!(1))?;
     let bias = keys.flag("mlp_bias", false)?;
     let streams = keys.count("hc_mult")?;
-    let hyper = Hyper { streams, mixes: true, head: true };
+    let hyper = Hyper { streams, mixes: true, head: true, rank: None };
     let whole = DecoderSpec { streams: Some(hyper), ..DecoderSpec::read(keys, false)? };
     let hidden = whole.hidden;
     let window = keys.count("sliding_window")?;

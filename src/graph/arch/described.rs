@@ -330,6 +330,8 @@ fn read(keys: &Keys<'_>, section: &DescribedSection<'static>, values: &mut Named
     for (name, key, default) in &section.values {
         // `key=word` is 1 where the key has the word, in a list for each of its entries; `key*1000` is a decimal number.
         let (key, word) = key.split_once('=').map_or((*key, None), |(key, word)| (key, Some(word)));
+        // `key@inner` is a list of the numbers `inner` of an object by index, 0 where it has no entry.
+        let (key, inner) = key.split_once('@').map_or((key, None), |(key, inner)| (key, Some(inner)));
         // `key/1` is the second number of a text such as `4/8`.
         let (key, part) = key.split_once('/').map_or((key, None), |(key, part)| (key, part.parse().ok()));
         let (key, scale) = key.split_once('*').map_or((key, None), |(key, scale)| (key, scale.parse().ok()));
@@ -339,9 +341,10 @@ fn read(keys: &Keys<'_>, section: &DescribedSection<'static>, values: &mut Named
             let fix = "copy the value from the model's config.json";
             return Err(Error::new(place(), "missing key", "a whole number", fix));
         };
-        let value = match part {
-            Some(part) => found.as_str().and_then(|text| nth(text, part)),
-            None => named(found, word, scale),
+        let value = match (part, inner) {
+            (Some(part), _) => found.as_str().and_then(|text| nth(text, part)),
+            (None, Some(inner)) if found.is_object() => by_index(found, inner),
+            _ => named(found, word, scale),
         };
         let value = value.ok_or_else(|| {
             let fix = "copy the value from the model's config.json";
@@ -350,6 +353,17 @@ fn read(keys: &Keys<'_>, section: &DescribedSection<'static>, values: &mut Named
         values.insert((*name).to_owned(), value);
     }
     Ok(())
+}
+
+/// The numbers `inner` of the entries of an object, by the index that names each.
+fn by_index(value: &Value, inner: &str) -> Option<Named> {
+    let mut numbers = vec![0; 2000];
+    for (index, entry) in value.as_object()? {
+        let number = entry.get(inner).map_or(Some(0), Value::as_u64)?;
+        let index: usize = index.parse().ok()?;
+        *numbers.get_mut(index)? = i128::from(Some(number).filter(|number| *number <= 1_000_000_000)?);
+    }
+    Some(Named::List(numbers))
 }
 
 /// A number of a text such as `4/8`.

@@ -9,10 +9,12 @@ use serde_json::{Value, json};
 
 use super::gemma3n::local_and_global;
 use super::vision::gemma4 as tower;
-use super::wrapper::{self, INSIDE_MODEL, inside, wrap};
+use super::wrapper::{self, INSIDE_MODEL, WrapperPaths, inside, wrap};
 use crate::graph::arch::class_keys::ignored;
+use crate::graph::assembly::weight;
 use crate::graph::mask::AttentionMask;
-use crate::graph::model::ModelGraph;
+use crate::graph::model::{Block, ModelGraph, OperatorNode};
+use crate::graph::operator::{Operator, Split};
 use crate::graph::part::attention::{Attention, KvSource, QkNorm};
 use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
@@ -23,6 +25,7 @@ use crate::graph::part::names::TensorNames;
 use crate::graph::part::rope::Rope;
 use crate::graph::part::streams::{Extras, PerLayer};
 use crate::graph::part::unless_zero_or;
+use crate::graph::tensor::{Tensor, TensorRole};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
@@ -55,18 +58,62 @@ pub fn build_unified(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 /// `gemma4_text`.
 pub fn build_text(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let per_layer = per_layer(keys)?;
-    text(keys, per_layer, 512)
+    text(keys, per_layer, 512, false)
 }
 
 /// `gemma4_unified_text`: without per-layer inputs and experts (`configuration_gemma4_unified.py` of transformers
 /// 5.24).
 pub fn build_unified_text(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.only("enable_moe_block", &json!(false))?;
-    text(keys, None, 1024)
+    text(keys, None, 1024, false)
 }
 
-/// `window` is the class's default of `sliding_window`.
-fn text(keys: &Keys<'_>, per_layer: Option<PerLayer>, window: u64) -> Result<ModelGraph, Error> {
+/// `gemma4_assistant`: a draft for a model of `backbone_hidden_size`, from its embedding and hidden state back to its
+/// stream. All layers read the KV caches of that model.
+pub fn build_assistant(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    assistant(keys, "gemma4_text", 512)
+}
+
+/// `gemma4_unified_assistant`.
+pub fn build_unified_assistant(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    assistant(keys, "gemma4_unified_text", 1024)
+}
+
+fn assistant(keys: &Keys<'_>, class: &'static str, window: u64) -> Result<ModelGraph, Error> {
+    keys.set_aside(&["num_centroids", "centroid_intermediate_top_k"]);
+    keys.only("use_ordered_embeddings", &json!(false))?;
+    let graph = inside(keys, class, |keys| {
+        keys.only("model_type", &json!(class))?;
+        keys.only("enable_moe_block", &json!(false))?;
+        keys.only("use_double_wide_mlp", &json!(false))?;
+        keys.only("hidden_size_per_layer_input", &json!(0))?;
+        keys.set_aside(&["num_kv_shared_layers", "vocab_size_per_layer_input"]);
+        text(keys, None, window, true)
+    })?;
+    let hidden = graph.hidden;
+    let backbone = keys.count_or("backbone_hidden_size", if window == 512 { 1536 } else { 3840 })?;
+    let both = Count::derived("two_streams", 2 * backbone.value, "2 × backbone_hidden_size");
+    let mut graph = wrap(graph, WrapperPaths { model: "model", ..INSIDE_MODEL }, vec![]);
+    let last = |block: &Block| block.order.last().copied();
+    let ends = [
+        (last(&graph.embedding), &mut graph.embedding, "pre_projection", both, hidden),
+        (graph.head.order.first().copied(), &mut graph.head, "post_projection", hidden, backbone),
+    ];
+    for (from, block, name, input, output) in ends {
+        let shape = vec![output.value, input.value];
+        let weights = vec![weight(format!("{name}.weight"), shape, TensorRole::Mlp)];
+        let operator = Operator::Linear { input, output, split: Split::Replicate };
+        let node = block.graph.add_node(OperatorNode { name, operator, weights });
+        if let Some(from) = from {
+            block.graph.add_edge(from, node, Tensor { width: hidden });
+        }
+        block.order.push(node);
+    }
+    Ok(graph)
+}
+
+/// `window` is the class's default of `sliding_window`; `lent`: every cache is that of another model.
+fn text(keys: &Keys<'_>, per_layer: Option<PerLayer>, window: u64, lent: bool) -> Result<ModelGraph, Error> {
     keys.set_aside(&["final_logit_softcapping", "hidden_activation"]);
     keys.only("use_bidirectional_attention", &json!("vision"))
         .or_else(|_| keys.only("use_bidirectional_attention", &Value::Null))?;
@@ -74,7 +121,7 @@ fn text(keys: &Keys<'_>, per_layer: Option<PerLayer>, window: u64) -> Result<Mod
     let whole = DecoderSpec::of(keys, hidden, layers, keys.count_or("vocab_size", 262_144)?, true)?;
     let whole = DecoderSpec { per_layer, names: NAMES, ..whole };
     let full = full_layers(keys, layers)?;
-    let first_shared = layers.value - shared_layers(keys, layers, 0)?;
+    let first_shared = if lent { 0 } else { layers.value - shared_layers(keys, layers, 0)? };
     let heads = Heads::read(keys, hidden, window)?;
     let mut own = own_numbers(keys, layers)?;
     let wide = keys.flag("use_double_wide_mlp", false)?;

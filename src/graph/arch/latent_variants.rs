@@ -18,6 +18,7 @@ use crate::graph::part::indexer::Indexer;
 use crate::graph::part::kinds::{COPY, layer_kinds, layer_switches};
 use crate::graph::part::latent::{Latent, LatentTraits};
 use crate::graph::part::layer::{Layer, Mixer, Network};
+use crate::graph::part::misfit;
 use crate::graph::part::names::TensorNames;
 use crate::graph::part::recurrent::Recurrent;
 use crate::graph::part::rope::Rope;
@@ -76,7 +77,7 @@ fn indexed(keys: &Keys<'_>, layers: Count) -> Result<(), Error> {
 pub fn build_hunyuan(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.set_aside(&["hc_eps", "hc_magnitude", "learnable_sink_init", "mlp_bias"]);
     keys.set_aside(ignored("glm_moe_dsa"));
-    let hyper = Hyper { streams: keys.count_or("hc_mult", 4)?, mixes: false, head: true };
+    let hyper = Hyper { streams: keys.count_or("hc_mult", 4)?, mixes: false, head: true, rank: None };
     let whole = DecoderSpec { streams: Some(hyper), ..DecoderSpec::read(keys, false)? };
     indexed(keys, whole.layers)?;
     let indexer = Indexer::read(keys, whole.hidden)?;
@@ -95,7 +96,7 @@ pub fn build_glm5(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.set_aside(ignored("glm_moe_dsa"));
     keys.set_aside(&["hc_eps", "hc_sinkhorn_iters", "index_kpool_always_select_tail", "linear_lower_bound"]);
     keys.set_aside(&["mlp_bias"]);
-    let hyper = Hyper { streams: keys.count_or("hc_mult", 4)?, mixes: true, head: false };
+    let hyper = Hyper { streams: keys.count_or("hc_mult", 4)?, mixes: true, head: false, rank: None };
     let whole = DecoderSpec { streams: Some(hyper), names: GLM5, ..DecoderSpec::read(keys, false)? };
     let (hidden, layers) = (whole.hidden, whole.layers);
     let pool = Some(keys.count_or("index_kpool", 16)?);
@@ -191,7 +192,9 @@ pub fn build_dots3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let old = [old[0], old[1], old[2], old[3], "swa_qk_nope_head_dim", "swa_v_head_dim"];
     for (latent, slides) in mixers.iter_mut().zip(&slides) {
         if *slides {
-            resize(latent, keys, if written.is_some() { None } else { Some(old) })?;
+            if written.is_none() {
+                resize_by_class(latent, keys, old)?;
+            }
             latent.dims.mask = AttentionMask::Window(window);
         }
     }
@@ -203,9 +206,10 @@ pub fn build_dots3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
             return Err(Error::new("per_layer_config", name, expected, COPY));
         };
         let new = ["num_attention_heads", "q_lora_rank", "kv_lora_rank", "qk_rope_head_dim"];
-        resize(latent, &entry, Some([new[0], new[1], new[2], new[3], "qk_nope_head_dim", "v_head_dim"]))?;
+        resize(latent, &entry, [new[0], new[1], new[2], new[3], "qk_nope_head_dim", "v_head_dim"])?;
     }
     keys.set_aside(&old);
+    keys.set_aside(&["swa_head_dim"]);
     let family = DeepseekVariant {
         mlp_bias: true,
         shared_width: match keys.has("shared_experts_intermediate_size") {
@@ -217,9 +221,36 @@ pub fn build_dots3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     deepseek::layers(keys, whole, mixers.into_iter().map(Mixer::Latent).collect(), None, family)
 }
 
+/// Sizes of sliding layers in files without `per_layer_config`, by the class (`configuration_dots3_note.py` of
+/// transformers 5.24).
+const SLIDING: &[(&str, u64)] = &[
+    ("swa_num_attention_heads", 64),
+    ("swa_q_lora_rank", 1024),
+    ("swa_kv_lora_rank", 1024),
+    ("swa_head_dim", 256),
+    ("swa_qk_nope_head_dim", 192),
+    ("swa_v_head_dim", 128),
+];
+
+/// Sets the sizes that `keys` states under `names`, or else the class. The rotated part is the rest of the head.
+fn resize_by_class(latent: &mut Latent, keys: &Keys<'_>, names: [&'static str; 6]) -> Result<(), Error> {
+    let keys = keys.clone().with_defaults(SLIDING);
+    resize(latent, &keys, names)?;
+    if !keys.has(names[3]) {
+        let (whole, other) = (keys.count("swa_head_dim")?, latent.dims.qk_nope_head_dim);
+        let Some(rest) = whole.value.checked_sub(other.value).filter(|rest| *rest > 0) else {
+            return Err(misfit(whole, format!("more than {} {}", other.symbol, other.value)));
+        };
+        let rotary = Count::derived("qk_rope_head_dim", rest, "swa_head_dim - swa_qk_nope_head_dim");
+        latent.dims.qk_rope_head_dim = rotary;
+        latent.rope = latent.rope.map(|rope| Rope { rotary, ..rope });
+    }
+    Ok(())
+}
+
 /// Sets the sizes that `keys` states under `names`.
-fn resize(latent: &mut Latent, keys: &Keys<'_>, names: Option<[&'static str; 6]>) -> Result<(), Error> {
-    let Some([heads, q_rank, kv_rank, rope, nope, value]) = names else { return Ok(()) };
+fn resize(latent: &mut Latent, keys: &Keys<'_>, names: [&'static str; 6]) -> Result<(), Error> {
+    let [heads, q_rank, kv_rank, rope, nope, value] = names;
     let dims = &mut latent.dims;
     for (name, place) in [
         (heads, &mut dims.heads),
@@ -283,5 +314,12 @@ mod tests {
         );
         let kv = graph.kv_elements_per_token();
         assert_eq!((kv.growing, kv.windowed), (2 * 10, 18));
+    }
+
+    #[test]
+    fn sliding_latent_layers_have_the_sizes_of_their_class_where_the_file_says_nothing() {
+        let graph = graph(r#""model_type": "dots3_note_text", "swa_kv_lora_rank": 16"#);
+        let kv = graph.kv_elements_per_token();
+        assert_eq!((kv.growing, kv.windowed), (2 * 10, 16 + 64));
     }
 }

@@ -95,7 +95,7 @@ fn five(keys: &Keys<'_>, whole: DecoderSpec, network: Network) -> Result<ModelGr
     layers(keys, whole, networks, if single { StateWidth::Single } else { StateWidth::Native })
 }
 
-fn moe(keys: &Keys<'_>, hidden: Count, experts: u64, top_k: u64) -> Result<Moe, Error> {
+pub(super) fn moe(keys: &Keys<'_>, hidden: Count, experts: u64, top_k: u64) -> Result<Moe, Error> {
     let width = keys.count_or("shared_expert_intermediate_size", 512)?;
     let shared = SharedExperts {
         tensor: "mlp.shared_expert",

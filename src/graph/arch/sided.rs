@@ -169,7 +169,8 @@ pub fn build_inkling(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.set_aside(&["rms_norm_eps_moe_gate", "number_of_conv_states"]);
     keys.only("unpadded_vocab_size", &json!(null))?;
     keys.only("shared_expert_sink", &json!(true))?;
-    let whole = DecoderSpec { names: INKLING, embedding_norm: true, ..DecoderSpec::read(keys, false)? };
+    let whole =
+        DecoderSpec { names: INKLING, embedding_norm: true, tied: false, ..DecoderSpec::read(keys, false)? };
     let (hidden, layers) = (whole.hidden, whole.layers);
     let words = [("hybrid_sliding", true), ("hybrid", false)];
     let local = keys.numbers("local_layer_ids")?;

@@ -132,7 +132,16 @@ const EITHER: &[&str] = &["mllama"];
 const SEPARATE: &[&str] = &["mllama", "qwen2_audio", "voxtral"];
 
 /// Wrappers whose head no key ties, whatever version wrote the file.
-const NEVER: &[&str] = &["molmo2", "muse_spark", "nemotron_h_omni", "omniasr"];
+const NEVER: &[&str] = &[
+    "inkling2",
+    "inkling_mm_model",
+    "molmo2",
+    "muse_spark",
+    "nemo_speechlm",
+    "nemotron_h_omni",
+    "omniasr",
+    "vibevoice_asr",
+];
 
 /// Parts of whole models, in a section without the version that wrote it: their own key alone ties the head.
 const OWN: &[&str] = &["qwen2_5_omni_thinker", "qwen3_omni_moe_thinker"];
@@ -169,7 +178,9 @@ const TYING: &[&str] = &[
     "gemma3",
     "gemma3n",
     "gemma4",
+    "gemma4_assistant",
     "gemma4_unified",
+    "gemma4_unified_assistant",
     "glmasr",
     "got_ocr2",
     "granite_docling",

@@ -26,7 +26,8 @@ pub struct Indexer {
     pub head_dim: Count,
     /// Keys selected per query.
     pub top_k: Count,
-    /// Tokens whose keys are pooled into one, by learned weights (GLM-5 Next).
+    /// Tokens whose keys are pooled into one: by learned weights for compressed queries (GLM-5 Next), else by their mean
+    /// (Qwen4).
     pub pool: Option<Count>,
     /// A norm on the stream before the queries, and a scale and a shift per head of their scores (Mistral Large 4).
     pub scaled: bool,
@@ -99,7 +100,7 @@ impl Indexer {
         let small =
             |name: &str, shape| weight(format!("self_attn.indexer.{name}"), shape, TensorRole::Indexer);
         let mut weights = vec![];
-        if let Some(pool) = self.pool {
+        if let Some(pool) = self.pool.filter(|_| q_lora_rank.is_some()) {
             weights.push(small("index_kpool_compress_ape", vec![pool.value, head_dim.value]));
             let mut gate = matrix("index_pool_gate", "index_kpool_compress_gate", hidden, head_dim);
             gate.tensor = "self_attn.indexer.index_kpool_compress_gate".to_owned();

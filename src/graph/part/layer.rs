@@ -311,18 +311,31 @@ impl Layer {
 
     fn hyper_connected(&self, block: &mut Assembly, hyper: Hyper) -> Vec<Cache> {
         let streams = hyper.streams;
-        let input = block.input(stream_width(self.hidden, streams));
-        let one = hyper_connection(block, input, ("attn_hc", "attn_hc"), (self.hidden, hyper));
-        let normed = self.normed(block, one, "input_norm", "input_layernorm");
-        let (sums, caches) = self.mix(block, normed);
+        let mut input = block.input(stream_width(self.hidden, streams));
+        if let Some(ngrams) = &self.extras.ngrams {
+            input = ngrams.assemble(block, input, (self.hidden, streams));
+        }
+        let [first, second] = match hyper.rank {
+            None => ["attn_hc", "ffn_hc"],
+            Some(_) => ["attn_hyper_connection", "mlp_hyper_connection"],
+        };
+        // A gated connection norms each stream before their sum.
+        let norm = |block: &mut Assembly, one, name, tensor| match hyper.rank {
+            None => self.normed(block, one, name, tensor),
+            Some(_) => one,
+        };
+        let one = hyper_connection(block, input, ("attn_hc", first), (self.hidden, hyper));
+        let normed = norm(block, one, "input_norm", "input_layernorm");
+        let (sums, mut caches) = self.mix(block, normed);
         let sum = self.add(block, "attention_add", &sums);
         let expand = Operator::HyperConnection { hidden: self.hidden, streams, expands: true };
         let mixed = block.node("attention_mix", expand.clone(), vec![], &[sum, input]);
-        let one = hyper_connection(block, mixed, ("ffn_hc", "ffn_hc"), (self.hidden, hyper));
-        let normed = self.normed(block, one, "post_attention_norm", "post_attention_layernorm");
+        let one = hyper_connection(block, mixed, ("ffn_hc", second), (self.hidden, hyper));
+        let normed = norm(block, one, "post_attention_norm", "post_attention_layernorm");
         let sums = self.networked(block, normed, one);
         let sum = self.add(block, "ffn_add", &sums);
         block.node("ffn_mix", expand, vec![], &[sum, mixed]);
+        caches.extend(self.extras.ngrams.iter().map(|ngrams| ngrams.state(self.hidden, streams)));
         caches
     }
 

@@ -6,6 +6,7 @@ use petgraph::graph::NodeIndex;
 
 use super::feed_forward::FeedForward;
 use super::layer::Mixer;
+use super::ngrams::Ngrams;
 use super::recurrent::{fixed, product};
 use crate::graph::assembly::{Affine, Assembly, Matrix, weight};
 use crate::graph::cache::Cache;
@@ -82,6 +83,8 @@ pub struct Extras {
     pub states: Vec<Cache>,
     /// No norm before the mixer.
     pub unnormed: bool,
+    /// Embeddings of n-grams, added to all streams before the mixer.
+    pub ngrams: Option<Ngrams>,
     /// A second attention and network after the first, around which the layer's experts run (LongCat).
     pub second: Option<Box<(Mixer, FeedForward)>>,
 }

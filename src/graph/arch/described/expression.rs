@@ -73,9 +73,9 @@ impl<'t> ExpressionParser<'t> {
     }
 
     fn product(&mut self) -> Result<i128, Error> {
-        let mut value = self.term()?;
+        let mut value = self.power()?;
         while let Some(operator) = self.operator(&['*', '/', '%']) {
-            let other = self.term()?;
+            let other = self.power()?;
             let product = match operator {
                 '*' => value.checked_mul(other),
                 '/' => value.checked_div_euclid(other),
@@ -84,6 +84,16 @@ impl<'t> ExpressionParser<'t> {
             value = product.ok_or_else(|| self.fault("a division by zero, or a product out of range"))?;
         }
         Ok(value)
+    }
+
+    fn power(&mut self) -> Result<i128, Error> {
+        let base = self.term()?;
+        if self.operator(&['^']).is_none() {
+            return Ok(base);
+        }
+        let exponent = u32::try_from(self.term()?).ok();
+        let power = exponent.and_then(|exponent| base.checked_pow(exponent));
+        power.ok_or_else(|| self.fault("a power out of range"))
     }
 
     fn term(&mut self) -> Result<i128, Error> {
@@ -144,6 +154,7 @@ mod tests {
             ("a", 12),
             ("a + 2 * 3", 18),
             ("(a + 2) / 3", 4),
+            ("a / 2 ^ (1 + 1)", 3),
             ("a % 5 < 3", 1),
             ("a = 11", 0),
             ("list", 2),
@@ -152,7 +163,7 @@ mod tests {
         ] {
             assert_eq!(evaluate(text, &values), Ok(value), "{text}");
         }
-        for text in ["a / 0", "b", "a +", "(a", "list[2]", "a b", ""] {
+        for text in ["a / 0", "b", "a +", "(a", "list[2]", "a b", "2 ^ (0 - 1)", "2 ^ 200", ""] {
             assert!(evaluate(text, &values).is_err(), "{text}");
         }
     }
