@@ -153,6 +153,8 @@ fn of_model(at: usize, model: &str) -> (String, Vec<Body>) {
 
 /// Every question with its bodies.
 fn answers() -> Vec<(String, Vec<Body>)> {
+    // Before a thread of the pool waits for them: it computes them.
+    LazyLock::force(&ANSWERED);
     let lines = LINES.iter().map(|line| line.iter().map(|word| (*word).to_owned()).collect());
     let fixed: Vec<Vec<String>> = lines.chain(MORE.iter().map(|line| words(line))).collect();
     let mut random = fastrand::Rng::with_seed(35);

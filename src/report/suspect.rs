@@ -240,7 +240,7 @@ mod tests {
         assert_eq!(causes(&found), all);
         let first = &suspect_causes(&found)[0];
         assert!(
-            first.text().contains("at 1200 of 1980 MHz (60 % of the time). Check: `nvidia-smi"),
+            first.text().contains("at 1,200 of 1,980 MHz (60 % of the time). Check: `nvidia-smi"),
             "{first:?}"
         );
     }

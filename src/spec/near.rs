@@ -35,7 +35,11 @@ impl<'a> CountedText<'a> {
         let most = (share(self.length) + share(other.length) + 1.0) / 3.0;
         let start = self.text.chars().zip(other.text.chars()).take(4).take_while(|(a, b)| a == b).count();
         let most = most + 0.1 * start as f64 * (1.0 - most);
-        if most < least { 0.0 } else { strsim::jaro_winkler(self.text, other.text) }
+        if most < least && self.text != other.text {
+            0.0
+        } else {
+            strsim::jaro_winkler(self.text, other.text)
+        }
     }
 }
 
