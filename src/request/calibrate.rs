@@ -268,6 +268,10 @@ impl CalibrateRequest {
         let possible = rows.iter().zip(ready).zip(beyond).filter(|(_, beyond)| !beyond);
         let made = possible.filter_map(|((row, ready), _)| {
             let ready = ready.ok()?;
+            // A processor has the efficiencies of its runtime's host, which no fit changes: its rows have factors.
+            if !self.whole && ready.problem.cluster.device.is_processor() {
+                return None;
+            }
             let run = match &ready.simulated {
                 Some(simulated) => simulated.of_one_replica(row.outcome.means),
                 None => closed_loop(row, &ready),

@@ -47,6 +47,8 @@ fn encrypted(folder: &Path, plain: SocketAddr) -> SocketAddr {
             let listener = tokio::net::TcpListener::from_std(listener).unwrap();
             while let Ok((stream, _)) = listener.accept().await {
                 let acceptor = acceptor.clone();
+                // A chunk is sent when it comes, without those after it.
+                stream.set_nodelay(true).unwrap();
                 tokio::spawn(async move {
                     let Ok(mut stream) = acceptor.accept(stream).await else { return };
                     let mut server = tokio::net::TcpStream::connect(plain).await.unwrap();

@@ -304,7 +304,7 @@ fn problem_of(catalog: &Catalog, key: &ScenarioKey, fit: ProfileFit) -> Result<(
     let ask = |model: &str, runtime: &str, hardware: String| {
         ResolvedScenario::resolve(catalog, &key.scenario(model, runtime, hardware))
     };
-    // A device by its count; a machine that has just so many: a system, `local`, a file.
+    // A device by its count; a machine that has exactly this number: a system, `local`, a file.
     // More devices than a node: nodes of eight or of the node size, the last one perhaps partial.
     let whole = catalog.hardware(hardware).is_ok_and(|machine| machine.devices() == *devices);
     let counted = if whole { hardware.clone() } else { format!("{devices}x{hardware}") };
