@@ -1,6 +1,6 @@
 //! Encrypted connections to servers: the trusted authorities are those of Mozilla's list, and those of a file.
 
-use std::io;
+use std::io::{self, ErrorKind};
 use std::sync::Arc;
 
 use tokio::net::TcpStream;
@@ -53,7 +53,15 @@ impl TrustedRoots {
     /// Encrypts a connection to the server of this name or address.
     pub(super) async fn encrypted(&self, host: &str, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
         let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
-        TlsConnector::from(self.0.clone()).connect(name, stream).await
+        let connected = TlsConnector::from(self.0.clone()).connect(name, stream).await;
+        // A server without encryption may leave at a request that it cannot read.
+        let left = |fault: &io::Error| {
+            [ErrorKind::UnexpectedEof, ErrorKind::ConnectionReset].contains(&fault.kind())
+        };
+        connected.map_err(|fault| match left(&fault) {
+            true => io::Error::other(TlsFault::General("the server left".to_owned())),
+            false => fault,
+        })
     }
 }
 
