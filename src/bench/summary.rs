@@ -7,12 +7,11 @@ use super::client::{ClientTally, Exchange, ExchangeEnd};
 use super::load::LoadRun;
 use crate::report::simulate::LatencyRow;
 use crate::spec::percentile::Percentile;
-use crate::spec::run::{BenchMetrics, ClientOverhead, RunLatency, RunRepeats, RunRequests, RunStatistic};
+use crate::spec::run::{
+    BenchMetrics, ClientOverhead, MOST_VARIATION, RunLatency, RunRepeats, RunRequests, RunStatistic,
+};
 use crate::traffic::outcome::Distribution;
 use crate::validate::score::quantile;
-
-/// Coefficient of variation of repeats above which a run is not learned from.
-const MOST_VARIATION: f64 = 0.05;
 
 /// The latencies of an answered request, in seconds.
 struct AnswerTimes {

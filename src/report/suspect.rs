@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::number::{digits, percent};
-use crate::spec::run::RunRecord;
+use crate::spec::run::{MOST_VARIATION, RunRecord};
 use crate::spec::telemetry::{GpuReadings, GpuTelemetry, ReadingSummary, ReportingMachine, RunTelemetry};
 
 /// A cause of a slow server.
@@ -38,8 +38,6 @@ pub struct SuspectCause {
     pub check: String,
 }
 
-/// Least share of the time: repeats of a stable run differ by as much.
-const LEAST_SHARE: f64 = 0.05;
 /// Use of all processors from which a task waits for others: nine of them on average before one server with random
 /// arrivals (Kleinrock, Queueing Systems I, 3.2).
 const SATURATED: f64 = 0.9;
@@ -168,7 +166,8 @@ pub(super) fn suspect_causes(run: &RunRecord) -> Vec<SuspectCause> {
     let read = ReadRun { run, found, gpus };
     let of = |entry: &CauseEntry| {
         let (share, words) = (entry.read)(&read)?;
-        let shown = share.is_none_or(|share| share >= LEAST_SHARE);
+        // Repeats of a stable run differ by as much.
+        let shown = share.is_none_or(|share| share >= MOST_VARIATION);
         let check = entry.check.to_owned();
         shown.then_some(SuspectCause { cause: entry.cause, share, words, check })
     };

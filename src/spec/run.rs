@@ -187,6 +187,9 @@ pub struct RunDegrees {
     pub replicas: Option<u64>,
 }
 
+/// Coefficient of variation of repeats above which a run is not learned from.
+pub const MOST_VARIATION: f64 = 0.05;
+
 /// The workload of the catalogue whose requests all have the same lengths, as those of a measurement of `bench` have.
 pub const EQUAL_LENGTHS: &str = "benchmark";
 

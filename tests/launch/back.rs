@@ -149,19 +149,8 @@ fn commands_give_their_plan_back() {
             .workers
             .iter()
             .map(|worker| winner.launch().file(&format!("{}.sh", worker.name)).unwrap().text.clone());
-        let scripts = scripts.collect::<Vec<_>>().join("\n");
-        let best = winner.result.best.as_ref().unwrap();
-        let same = Scenario {
-            model: winner.scenario.model.clone(),
-            weight_format: Some(best.weight_format.clone()),
-            kv_format: Some(best.kv_format.clone()),
-            ..given(winner)
-        };
-        let [found, launched] =
-            [&started(winner.launch(), &scripts, same).candidate.notation, &best.notation]
-                .map(|text| without_replicas(plan(text)));
-        assert_eq!(found, launched, "{}\n{scripts}", winner.name());
-        starts_what_it_launches(winner.launch(), &winner.scenario, best);
+        same_plan(winner, &scripts.collect::<Vec<_>>().join("\n"), "scripts");
+        starts_what_it_launches(winner.launch(), &winner.scenario, winner.result.best.as_ref().unwrap());
     }
 }
 

@@ -8,7 +8,7 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use super::series::{GB, RawReading, RawReadings};
+use super::series::{GB, MILLI, RawReading, RawReadings};
 use crate::spec::telemetry::MachineReading;
 use crate::store::file::bounded;
 
@@ -21,7 +21,6 @@ const MOST_FREQUENCIES: usize = 16;
 const KIB: f64 = 1024.0;
 const SECTOR: f64 = 512.0;
 const MICRO: f64 = 1e-6;
-const MILLI: f64 = 1e-3;
 
 /// The text of a file. A pipe in its place would never end.
 pub(super) fn text_of(path: &Path) -> Option<String> {

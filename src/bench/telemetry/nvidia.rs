@@ -8,10 +8,8 @@ use nvml_wrapper::enum_wrappers::device::{Clock, TemperatureSensor};
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::{Device, Nvml};
 
-use super::series::{GB, RawReading, RawReadings};
+use super::series::{GB, MILLI, RawReading, RawReadings};
 use crate::spec::telemetry::GpuReading;
-
-const MILLI: f64 = 1e-3;
 
 /// The GPUs of a machine.
 pub(super) struct NvidiaGpus {

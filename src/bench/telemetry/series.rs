@@ -7,6 +7,7 @@ use crate::validate::score::quantile;
 
 /// Bytes of a gigabyte.
 pub(super) const GB: f64 = 1e9;
+pub(super) const MILLI: f64 = 1e-3;
 
 /// A value as a machine reports it.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -357,11 +357,11 @@ fn read(keys: &Keys<'_>, section: &DescribedSection<'static>, values: &mut Named
 
 /// The numbers `inner` of the entries of an object, by the index that names each.
 fn by_index(value: &Value, inner: &str) -> Option<Named> {
-    let mut numbers = vec![0; 2000];
+    let mut numbers = vec![0; MOST_LAYERS as usize];
     for (index, entry) in value.as_object()? {
         let number = entry.get(inner).map_or(Some(0), Value::as_u64)?;
         let index: usize = index.parse().ok()?;
-        *numbers.get_mut(index)? = i128::from(Some(number).filter(|number| *number <= 1_000_000_000)?);
+        *numbers.get_mut(index)? = i128::from(Some(number).filter(|number| *number <= MOST_ELEMENTS)?);
     }
     Some(Named::List(numbers))
 }
@@ -383,7 +383,7 @@ fn named(value: &Value, word: Option<&str>, scale: Option<i128>) -> Option<Named
         }
         (Value::Number(number), _) => {
             let whole = number.as_i64().map(i128::from)?;
-            Some(whole).filter(|whole| (-1_000_000_000..=1_000_000_000).contains(whole))
+            Some(whole).filter(|whole| whole.unsigned_abs() <= u128::from(MOST_ELEMENTS))
         }
         _ => None,
     };
@@ -431,13 +431,18 @@ fn copies(
     Ok(parts)
 }
 
+/// More layers than any model has.
+const MOST_LAYERS: u32 = 2000;
+/// More elements than a side of any tensor has.
+const MOST_ELEMENTS: u64 = 1_000_000_000;
+
 /// A number of layers or copies.
 fn at_most(times: i128) -> Result<u32, Error> {
-    u32::try_from(times).ok().filter(|times| *times <= 2000).ok_or_else(|| {
+    u32::try_from(times).ok().filter(|times| *times <= MOST_LAYERS).ok_or_else(|| {
         Error::new(
             "",
             times.to_string(),
-            "at most 2000 layers",
+            format!("at most {MOST_LAYERS} layers"),
             "copy the number of layers from the model's config.json",
         )
     })
@@ -499,7 +504,7 @@ fn tensors(line: &'static str, values: &NamedValues) -> Result<Vec<(Operator, Ve
     let mut sides = vec![];
     for side in shape {
         let value = evaluate(side, values)?;
-        match u64::try_from(value).ok().filter(|side| (1..=1_000_000_000).contains(side)) {
+        match u64::try_from(value).ok().filter(|side| (1..=MOST_ELEMENTS).contains(side)) {
             Some(side) => sides.push(side),
             None => {
                 let fix = "copy the widths from the model's config.json";

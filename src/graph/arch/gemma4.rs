@@ -71,15 +71,16 @@ pub fn build_unified_text(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 /// `gemma4_assistant`: a draft for a model of `backbone_hidden_size`, from its embedding and hidden state back to its
 /// stream. All layers read the KV caches of that model.
 pub fn build_assistant(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    assistant(keys, "gemma4_text", 512)
+    assistant(keys, "gemma4_text", 512, 1536)
 }
 
 /// `gemma4_unified_assistant`.
 pub fn build_unified_assistant(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    assistant(keys, "gemma4_unified_text", 1024)
+    assistant(keys, "gemma4_unified_text", 1024, 3840)
 }
 
-fn assistant(keys: &Keys<'_>, class: &'static str, window: u64) -> Result<ModelGraph, Error> {
+/// `window` and `backbone` are the class's defaults of `sliding_window` and `backbone_hidden_size`.
+fn assistant(keys: &Keys<'_>, class: &'static str, window: u64, backbone: u64) -> Result<ModelGraph, Error> {
     keys.set_aside(&["num_centroids", "centroid_intermediate_top_k"]);
     keys.only("use_ordered_embeddings", &json!(false))?;
     let graph = inside(keys, class, |keys| {
@@ -91,7 +92,7 @@ fn assistant(keys: &Keys<'_>, class: &'static str, window: u64) -> Result<ModelG
         text(keys, None, window, true)
     })?;
     let hidden = graph.hidden;
-    let backbone = keys.count_or("backbone_hidden_size", if window == 512 { 1536 } else { 3840 })?;
+    let backbone = keys.count_or("backbone_hidden_size", backbone)?;
     let both = Count::derived("two_streams", 2 * backbone.value, "2 × backbone_hidden_size");
     let mut graph = wrap(graph, WrapperPaths { model: "model", ..INSIDE_MODEL }, vec![]);
     let last = |block: &Block| block.order.last().copied();

@@ -99,6 +99,9 @@ struct TimeParts {
 
 /// Largest logarithm of a factor that a row can determine: a prompt that hardly computes would need more.
 const LARGEST_LOG: f64 = 3.0;
+/// Rounds after which a row is one that does not determine both factors: each round brings both latencies nearer where
+/// prompts mostly compute and steps mostly read.
+const MOST_ROUNDS: usize = 60;
 /// Error of both latencies with the parts, as logarithms, at most.
 const SOLVED: f64 = 0.005;
 
@@ -118,7 +121,7 @@ fn solved(ready: &PreparedRow, [ttft, tpot]: [f64; 2]) -> Option<[f64; 2]> {
     };
     let plain = ready.problem.formats[0].plain();
     let mut parts = [0.0; 2];
-    for _ in 0..60 {
+    for _ in 0..MOST_ROUNDS {
         let made = ready.deployment.times(&with_multipliers(plain, &changed(parts)));
         let left = [libm::log(ttft / made.ttft), libm::log(tpot / made.tpot)];
         if left.iter().all(|left| left.abs() < SOLVED) {
