@@ -14,7 +14,7 @@ use mantile::request::UNCONTROLLED;
 use mantile::request::detect::{DetectRequest, detect};
 use mantile::request::optimize::{OptimizeRequest, optimize};
 use mantile::spec::cluster::Cluster;
-use mantile::spec::device::Device;
+use mantile::spec::device::{Arithmetic, Device};
 use mantile::spec::scenario::Scenario;
 use mantile::store::catalog::Catalog;
 use mantile::store::detect::tools::{
@@ -251,6 +251,9 @@ fn figures_of_the_machine_replace_those_of_the_catalogue() {
     assert_eq!(measured("epyc-server").value, MEASURED.best() / 2.0);
     assert_eq!(measured("cloud-vm").value, MEASURED.best());
     assert_eq!(measured("cloud-vm").source.grade.to_string(), "measured");
+    // 32 operations a clock with AVX2, 2 GHz; 2 and 8 cores.
+    let peak = |name: &str| cluster(name).device.peak[&Arithmetic::Fp32].value;
+    assert_eq!((peak("cloud-vm"), peak("cloud-epyc")), (128e9, 512e9));
 }
 
 /// The names of `nvidia-smi` in several versions, with the size that selects or rejects a variant.

@@ -4,7 +4,8 @@
 
 A line has the runtime, the words after its program, whether the reader refuses them, and the numbers that it took by
 the first spelling of their option. Both must refuse the same lines, and have the same numbers in the others. Exits
-non-zero where they differ.
+non-zero where they differ. TensorRT-LLM builds its parser with click from declarations that no package holds: the same
+library builds it here from the table of its options.
 """
 
 import contextlib
@@ -38,6 +39,37 @@ def sglang():
     return parser, parser.parse_args
 
 
+CLICK = "click==8.4.0"
+
+
+def trtllm():
+    import common
+
+    sys.path.insert(0, str(common.libraries(CLICK)))
+    import click
+
+    (table,) = common.TABLES.glob("trtllm-[0-9a-f]*.json")
+    types = {"int": click.INT, "float": click.FLOAT, "str": click.STRING}
+    command = click.Command("serve", params=[click.Argument(["model"])])
+    for row in json.loads(table.read_text())["options"]:
+        flags, off = row["flags"], row.get("off", [])
+        if row["kind"] == "switch":
+            on = [f"{flags[0]}/{off[0]}"] if off else flags
+            command.params.append(click.Option(on, is_flag=True))
+        else:
+            kind = click.Choice(row["choices"]) if "choices" in row else types[row["kind"]]
+            command.params.append(click.Option(flags, type=kind, multiple=row.get("repeats", False)))
+    return command, lambda words: command.make_context("serve", list(words))
+
+
+def number_of(parser, args, flag):
+    """The value that the parser took for an option."""
+    if hasattr(args, "params"):
+        (name,) = (option.name for option in parser.params if flag in option.opts)
+        return args.params[name]
+    return getattr(args, parser._option_string_actions[flag].dest)
+
+
 def compare(parser, parse, line):
     """Why the reader and the parser differ; None where they agree."""
     try:
@@ -47,9 +79,8 @@ def compare(parser, parse, line):
         return None if line["refused"] else f"the parser refuses it, the reader does not: {error}"
     if line["refused"]:
         return "the reader refuses it, the parser does not"
-    options = parser._option_string_actions
     for flag, number in line["numbers"].items():
-        value = getattr(args, options[flag].dest)
+        value = number_of(parser, args, flag)
         if value is None or isinstance(value, (str, bool)) or float(value) != float(number):
             return f"{flag}: the parser has {value}, the reader {number}"
     return None
@@ -72,7 +103,7 @@ def main():
     return 1 if differ or not lines else 0
 
 
-LOAD = {"vllm": vllm, "sglang": sglang}
+LOAD = {"vllm": vllm, "sglang": sglang, "trtllm": trtllm}
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -1,10 +1,13 @@
 //! The prediction error that a deployment's SLOs must allow for at the chosen confidence. Metrics never include it.
 
+use super::candidate::PoolPlan;
 use super::problem::Problem;
-use crate::spec::nearness::{Interval, PredictionIntervals};
+use crate::plan::parallel::ParallelPlan;
+use crate::spec::nearness::{ErrorClass, Interval, PredictionIntervals};
 use crate::spec::objective::{LatencyLimits, Metric};
 use crate::spec::odds::{LatencyErrors, PointLatencies, deviations};
 use crate::spec::percentile::{Confidence, OddsLevel};
+use crate::spec::role::Role;
 
 /// Upper ends of measured / predicted TTFT and TPOT; 1 where the SLOs apply to the prediction itself.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -150,12 +153,17 @@ pub struct FormatMargins {
     aggregated: ErrorMargin,
     /// The most requests per rank that were measured, and the margin beyond.
     beyond: Option<(u64, ErrorMargin)>,
+    over_hosts: ErrorMargin,
     disaggregated: ErrorMargin,
 }
 
 impl FormatMargins {
-    pub const NONE: FormatMargins =
-        FormatMargins { aggregated: ErrorMargin::NONE, beyond: None, disaggregated: ErrorMargin::NONE };
+    pub const NONE: FormatMargins = FormatMargins {
+        aggregated: ErrorMargin::NONE,
+        beyond: None,
+        over_hosts: ErrorMargin::NONE,
+        disaggregated: ErrorMargin::NONE,
+    };
 
     pub fn of(intervals: Option<&PredictionIntervals>, confidence: Confidence) -> FormatMargins {
         let (Some(intervals), Confidence::Odds(level)) = (intervals, confidence) else {
@@ -165,28 +173,51 @@ impl FormatMargins {
         FormatMargins {
             aggregated: of(&intervals.aggregated),
             beyond: intervals.beyond.as_ref().map(|(most, interval)| (*most, of(interval))),
+            over_hosts: of(&intervals.over_hosts),
             disaggregated: of(&intervals.disaggregated),
         }
     }
 
     #[inline(always)]
-    fn at(&self, split: bool, requests: u64) -> ErrorMargin {
-        match self.beyond {
-            _ if split => self.disaggregated,
-            Some((most, beyond)) if PredictionIntervals::are_beyond(most, requests) => beyond,
+    fn at(&self, class: ErrorClass, requests: u64) -> ErrorMargin {
+        match (class, self.beyond) {
+            (ErrorClass::Disaggregated, _) => self.disaggregated,
+            (ErrorClass::OverHosts, _) => self.over_hosts,
+            (_, Some((most, beyond))) if PredictionIntervals::are_beyond(most, requests) => beyond,
             _ => self.aggregated,
         }
     }
 }
 
 impl Problem {
-    /// The margin of deployments in a format pair, disaggregated or not, with a number of requests per attention rank. Never
-    /// less with more requests.
+    /// The margin of deployments in a format pair and a class, with a number of requests per attention rank. Never less with
+    /// more requests.
     #[inline(always)]
-    pub fn margin(&self, formats: usize, split: bool, requests: u64) -> ErrorMargin {
-        // Replicas of several shapes have one margin, whatever their loads.
-        let requests = if self.custom_router { u64::MAX } else { requests };
-        self.formats[formats].margins.at(split, requests)
+    pub fn margin(&self, formats: usize, class: ErrorClass, requests: u64) -> ErrorMargin {
+        let margins = &self.formats[formats].margins;
+        match class {
+            // Replicas of several shapes have one margin, whatever their loads and hosts.
+            ErrorClass::Aggregated | ErrorClass::OverHosts if self.custom_router => {
+                margins.at(ErrorClass::Aggregated, u64::MAX)
+            }
+            class => margins.at(class, requests),
+        }
+    }
+
+    /// The class of a deployment: the farthest of its pools.
+    pub fn class_of(&self, pools: &[PoolPlan]) -> ErrorClass {
+        if pools.iter().any(|pool| pool.role == Role::Prefill) {
+            return ErrorClass::Disaggregated;
+        }
+        let mut classes = pools.iter().map(|pool| self.error_class(&pool.plan));
+        classes.find(|class| *class == ErrorClass::OverHosts).unwrap_or(ErrorClass::Aggregated)
+    }
+
+    /// The class of aggregated replicas.
+    #[inline(always)]
+    pub fn error_class(&self, plan: &ParallelPlan) -> ErrorClass {
+        let divided = plan.devices() / plan.pp > self.cluster.block();
+        if divided { ErrorClass::OverHosts } else { ErrorClass::Aggregated }
     }
 
     /// Whether a higher TTFT leaves less time for the tokens after it.
@@ -196,7 +227,8 @@ impl Problem {
     }
 
     pub fn least_margin(&self) -> ErrorMargin {
-        let all = (0..self.formats.len()).flat_map(|at| [false, true].map(|split| self.margin(at, split, 0)));
+        let classes = [ErrorClass::Aggregated, ErrorClass::OverHosts, ErrorClass::Disaggregated];
+        let all = (0..self.formats.len()).flat_map(|at| classes.map(|class| self.margin(at, class, 0)));
         let least = |a: ErrorMargin, b: ErrorMargin| ErrorMargin {
             ttft: a.ttft.min(b.ttft),
             tpot: a.tpot.min(b.tpot),

@@ -26,6 +26,7 @@ use super::problem::{Problem, Traffic};
 use super::ratio::{self, Goal, MixProgram, Roles, Worker, WorkerMix, check, one_each};
 use super::shape_cache::ShapeCache;
 use crate::serving::economy::Bill;
+use crate::spec::nearness::ErrorClass;
 use crate::spec::objective::Metric;
 
 #[derive(Clone, Debug)]
@@ -149,7 +150,7 @@ fn choices<'a, 'q>(
     incumbents: &aggregated::Incumbents,
 ) -> Vec<MixOptions<'a, 'q>> {
     let problem = cache.problem;
-    let margin = problem.margin(formats, true, 0);
+    let margin = problem.margin(formats, ErrorClass::Disaggregated, 0);
     let limit = problem.limits.ttft.map_or(f64::INFINITY, |limit| limit / margin.ttft);
     let in_time = |list: &DecodeOptionList| -> Vec<(usize, f64)> {
         let ttft = |at: usize| cache.at(prefill_options[at], 1, &list.options[0], 1)[place(Metric::Ttft)];

@@ -30,7 +30,7 @@ use crate::serving::evaluate::{Evaluation, Slowest};
 use crate::serving::terms::{Demand, Lengths, WorkloadInputs, WorkloadTerms};
 use crate::spec::cluster::Cluster;
 use crate::spec::format::{NumberFormat, ScaleBlock};
-use crate::spec::nearness::{Interval, PredictionIntervals};
+use crate::spec::nearness::{ErrorClass, Interval, PredictionIntervals};
 use crate::spec::objective::{LatencyLimits, Metric, MetricInput, ObjectiveTerm};
 use crate::spec::odds::PointLatencies;
 use crate::spec::percentile::{Confidence, OddsLevel, Percentile};
@@ -105,9 +105,9 @@ impl Formats {
         self.plain = self.machine.read(&Plain);
     }
 
-    /// The prediction interval, for disaggregated pools or not, at `requests` per attention rank.
-    pub fn interval(&self, split: bool, requests: u64) -> Option<&Interval> {
-        self.intervals.as_ref().map(|sure| sure.of(split, requests))
+    /// The prediction interval of a class of deployments, at `requests` per attention rank.
+    pub fn interval(&self, class: ErrorClass, requests: u64) -> Option<&Interval> {
+        self.intervals.as_ref().map(|sure| sure.of(class, requests))
     }
 
     /// The machine as the search reads it.

@@ -24,6 +24,7 @@ use crate::serving::iteration::{prefill, prefill_among};
 use crate::serving::stage_memory::InstanceMemory;
 use crate::serving::step::StepTime;
 use crate::serving::terms::{InstanceLoad, WorkloadTerms};
+use crate::spec::nearness::ErrorClass;
 use crate::spec::objective::Metric;
 
 /// A plan in one format pair. Its instance shares the work of one stage's devices with those of other cuts and formats.
@@ -197,7 +198,7 @@ impl<'q> PreparedShape<'q> {
     #[inline(always)]
     pub fn margin(&self, concurrency: u64) -> ErrorMargin {
         let requests = concurrency.div_ceil(self.shape.plan.dp);
-        self.problem.margin(self.shape.formats, false, requests)
+        self.problem.margin(self.shape.formats, self.problem.error_class(&self.shape.plan), requests)
     }
 
     /// The first latency SLO that aggregated replicas with these metrics miss at a concurrency of each.
@@ -208,7 +209,7 @@ impl<'q> PreparedShape<'q> {
 
     /// The TPOT SLO of its decode workers, in seconds.
     pub fn tpot_limit(&self) -> f64 {
-        self.problem.tpot_limit(self.problem.margin(self.shape.formats, true, 0))
+        self.problem.tpot_limit(self.problem.margin(self.shape.formats, ErrorClass::Disaggregated, 0))
     }
 
     /// The lowest concurrency that is searched.

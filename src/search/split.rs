@@ -22,6 +22,7 @@ use super::required_metrics::RequiredMetrics;
 use super::shape_cache::ShapeCache;
 use super::shapes::Shapes;
 use crate::plan::locality::gcd;
+use crate::spec::nearness::ErrorClass;
 use crate::spec::offload::Offload;
 use crate::spec::role::Role;
 
@@ -143,7 +144,7 @@ impl PoolPair<'_, '_> {
 
     /// The prediction error that the SLOs allow for.
     fn margin(&self) -> ErrorMargin {
-        self.problem.margin(self.prefill.prepared.shape.formats, true, 0)
+        self.problem.margin(self.prefill.prepared.shape.formats, ErrorClass::Disaggregated, 0)
     }
 
     /// Upper bound over its deployments where they may improve on the rest of the search. Most pairs are pruned as a

@@ -338,7 +338,7 @@ mod tests {
             PricingTerms: OnDemand, Reserved, Spot, Owned;
             HostedTensors: Experts, Layers;
             PlacementObjective: Latency, Request, Throughput, MaxContext, LargestModel;
-            Nearness: Measured, HardwareAndRuntime, Load, Model, Hardware, Vendor, Split, Nothing;
+            Nearness: Measured, HardwareAndRuntime, Load, Model, Hardware, Vendor, Split, Hosts, Nothing;
             Percentile: P50, P90, P95, P99;
         }
     }

@@ -27,6 +27,8 @@ pub enum Nearness {
     Vendor,
     /// Disaggregated: measured, but no constant was fitted to it.
     Split,
+    /// Layers are divided over hosts: no constant was fitted to collectives on a network.
+    Hosts,
     /// The runtime was measured on no device of this vendor, or nowhere: its constants are borrowed.
     Nothing,
 }
@@ -66,6 +68,10 @@ impl Nearness {
             Nearness::Split => {
                 ("split", "disaggregated serving was measured, but no constant is fitted to it")
             }
+            Nearness::Hosts => (
+                "hosts",
+                "layers are divided over hosts, and no constant is fitted to collectives between them",
+            ),
             Nearness::Nothing => (
                 "nothing",
                 "this runtime was measured on no device of this vendor: its constants are borrowed",
@@ -186,21 +192,34 @@ pub struct LeftOut {
     pub at_odds: Vec<ChoicesAtOdds>,
 }
 
+/// The deployments whose predictions have the same errors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorClass {
+    /// Replicas whose layers are divided inside a host.
+    Aggregated,
+    /// Replicas with layers divided over hosts.
+    OverHosts,
+    /// Pools for each phase.
+    Disaggregated,
+}
+
 #[derive(Clone, Debug)]
 pub struct PredictionIntervals {
     pub aggregated: Interval,
     /// The most requests per rank that were measured, and the interval of loads beyond. Fewer are the simpler case: the
     /// same steps with smaller batches.
     pub beyond: Option<(u64, Interval)>,
+    pub over_hosts: Interval,
     pub disaggregated: Interval,
 }
 
 impl PredictionIntervals {
-    /// The interval for disaggregated pools or not, at this number of requests per rank.
-    pub fn of(&self, split: bool, requests: u64) -> &Interval {
-        match &self.beyond {
-            _ if split => &self.disaggregated,
-            Some((most, beyond)) if PredictionIntervals::are_beyond(*most, requests) => beyond,
+    /// The interval of a class at this number of requests per rank.
+    pub fn of(&self, class: ErrorClass, requests: u64) -> &Interval {
+        match (class, &self.beyond) {
+            (ErrorClass::Disaggregated, _) => &self.disaggregated,
+            (ErrorClass::OverHosts, _) => &self.over_hosts,
+            (_, Some((most, beyond))) if PredictionIntervals::are_beyond(*most, requests) => beyond,
             _ => &self.aggregated,
         }
     }

@@ -18,6 +18,7 @@ impl ResolvedScenario {
         PredictionIntervals {
             aggregated: own.narrow(shipped.aggregated),
             beyond: shipped.beyond.map(|(most, beyond)| (most, own.narrow(beyond))),
+            over_hosts: own.narrow(shipped.over_hosts),
             disaggregated: own.narrow(shipped.disaggregated),
         }
     }
@@ -39,6 +40,7 @@ impl ResolvedScenario {
             return PredictionIntervals {
                 aggregated: unmeasured.clone(),
                 beyond: None,
+                over_hosts: unmeasured.clone(),
                 disaggregated: unmeasured.clone(),
             };
         };
@@ -50,7 +52,10 @@ impl ResolvedScenario {
         let measured = fit.requests(&query).filter(|_| !why.contains(&Nearness::Load));
         // No surer than loads that were measured, so that errors never shrink as load grows.
         let beyond = measured.map(|[_, most]| (most, with(Nearness::Load).widest(&aggregated)));
-        PredictionIntervals { aggregated, beyond, disaggregated: with(Nearness::Split) }
+        // All runs of the fit lie inside a host, or inside a domain of several.
+        let borrowed = Interval { near: Nearness::Hosts, ..unmeasured.clone() }.around_prediction();
+        let over_hosts = with(Nearness::Load).widest(&borrowed);
+        PredictionIntervals { aggregated, beyond, over_hosts, disaggregated: with(Nearness::Split) }
     }
 
     /// The measured combinations nearest to the problem: of its model on its device in its format; else of any model on
@@ -67,6 +72,8 @@ impl ResolvedScenario {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::parallel::ParallelPlan;
+    use crate::spec::nearness::ErrorClass;
     use crate::spec::scenario::Scenario;
     use crate::store::catalog::Catalog;
 
@@ -111,12 +118,30 @@ mod tests {
         let problem = resolved.problem().unwrap();
         let pair = &problem.formats[0];
         let (most, _) = pair.intervals.clone().and_then(|sure| sure.beyond).unwrap();
-        let [inside, outside] = [most, 2 * most].map(|requests| pair.interval(false, requests).unwrap());
+        let [inside, outside] =
+            [most, 2 * most].map(|requests| pair.interval(ErrorClass::Aggregated, requests).unwrap());
         assert_eq!((inside.near, outside.near), (Nearness::Measured, Nearness::Load));
         assert!(outside.tpot[0] <= inside.tpot[0] && outside.tpot[2] >= inside.tpot[2]);
         let long = Scenario { isl: Some(100_000), osl: Some(100), ..Scenario::default() };
         let long = self::problem("openai/gpt-oss-120b", "8xh100", "vllm", long);
         assert_eq!(long.prediction_intervals("mxfp4").aggregated.near, Nearness::Load);
+    }
+
+    #[test]
+    fn layers_over_hosts_are_no_surer_than_what_was_never_measured() {
+        let stated = Scenario { isl: Some(2048), osl: Some(128), ..Scenario::default() };
+        let problem = problem("DeepSeek-R1", "16xh100-sxm", "sglang", stated).problem().unwrap();
+        let inside = ParallelPlan { tp: 8, ..ParallelPlan::SINGLE };
+        let over = ParallelPlan { tp: 16, ..ParallelPlan::SINGLE };
+        let staged = ParallelPlan { pp: 2, ..inside };
+        let classes = [inside, over, staged].map(|plan| problem.error_class(&plan));
+        assert_eq!(classes, [ErrorClass::Aggregated, ErrorClass::OverHosts, ErrorClass::Aggregated]);
+        let pair = &problem.formats[0];
+        let [near, far] = [classes[0], classes[1]].map(|class| pair.interval(class, 1).unwrap());
+        assert_eq!(far.near, Nearness::Hosts);
+        for (near, far) in [(near.ttft, far.ttft), (near.tpot, far.tpot), (near.throughput, far.throughput)] {
+            assert!(far[0] <= near[0] && far[2] >= near[2]);
+        }
     }
 
     #[test]

@@ -6,7 +6,9 @@ use mantile::request::optimize::{OptimizeRequest, optimize};
 use mantile::search::point::place;
 use mantile::search::run::{UNWATCHED, run};
 use mantile::search::simpler::{ENOUGH_WINS, wins};
+use mantile::spec::deployment::Deployment;
 use mantile::spec::evidence::EvidenceRule;
+use mantile::spec::nearness::Nearness;
 use mantile::spec::objective::{Direction, Metric};
 use mantile::spec::percentile::{Confidence, OddsLevel};
 use mantile::spec::scenario::Scenario;
@@ -104,6 +106,28 @@ fn a_simpler_plan_is_the_answer_only_within_the_error_of_the_comparison() {
         assert!(any.simpler.is_none() && any.formulas_best.is_none(), "{said}");
     }
     assert!(simpler > 0, "no question had a simpler plan within the error");
+}
+
+/// A published run over two hosts is inside the interval of its plan, which no fit covers.
+#[test]
+fn a_run_with_layers_over_hosts_is_inside_its_interval() {
+    let plan = |text: &str| Deployment { plan: Some(text.into()), ..Deployment::default() };
+    // https://github.com/tenstorrent/tt-inference-server/pull/356: SGLang, TPOT of a request alone.
+    let measured_ms = 23.3;
+    let scenario = Scenario {
+        model: Some("DeepSeek-R1-0528".into()),
+        hardware: Some("16xh100-sxm".into()),
+        runtime: Some("sglang".into()),
+        isl: Some(2048),
+        osl: Some(128),
+        deployment: Some(plan("1 x tp16 @1")),
+        ..Scenario::default()
+    };
+    let found = answer(&Catalog::default(), &scenario, EvidenceRule::Any).unwrap();
+    let known = found.best.unwrap().intervals.unwrap();
+    let ends = known.get(Metric::Tpot).unwrap();
+    assert_eq!(known.near, Nearness::Hosts);
+    assert!(ends.p10 < measured_ms && measured_ms < ends.p90, "{ends:?}");
 }
 
 /// Pools, and the most degrees above 1 of a worker.

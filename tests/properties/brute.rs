@@ -18,6 +18,7 @@ use mantile::serving::admission::residency;
 use mantile::serving::disaggregated::{decode_performance, link_rate, prefill_rate, split};
 use mantile::serving::instance::Instance;
 use mantile::serving::residency::cache_per_sequence;
+use mantile::spec::nearness::ErrorClass;
 use mantile::spec::objective::Metric;
 
 use super::headroom::{headroom, sizes};
@@ -260,7 +261,7 @@ impl Pair<'_, '_> {
         };
         let pools =
             || vec![pool(front, Role::Prefill, prefill_options, dp), pool(back, Role::Decode, backs, load)];
-        let margin = problem.margin(front.shape.formats, true, 0);
+        let margin = problem.margin(front.shape.formats, ErrorClass::Disaggregated, 0);
         let met = requested && problem.missed(&point, margin).is_none();
         // Of so many in flight those count that wait for no more than the queue that is planned for.
         let free = Traffic::Free.demand(&Plain);

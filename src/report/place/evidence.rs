@@ -11,7 +11,7 @@ use crate::report::number::time;
 use crate::report::result::Quantiles;
 use crate::report::text::screen::ends;
 use crate::spec::evidence::MemberRecord;
-use crate::spec::nearness::{Interval, Nearness};
+use crate::spec::nearness::{ErrorClass, Interval, Nearness};
 use crate::spec::role::Role;
 
 /// Prediction intervals of a placement: the widest of its devices.
@@ -63,7 +63,7 @@ impl PlacementResult {
         // The order in which devices are named changes nothing, not even a source.
         used.sort_by(|a, b| (&a.device, &a.name).cmp(&(&b.device, &b.name)));
         let requests = self.question.concurrency;
-        let intervals = used.iter().map(|one| one.intervals.of(false, requests).clone());
+        let intervals = used.iter().map(|one| one.intervals.of(ErrorClass::Aggregated, requests).clone());
         let widest = intervals.reduce(|a, b| a.widest(&b));
         let intervals = widest.map(|interval| PlacementIntervals::of(&interval, placed));
         let evidence = Some(evidence(placed, &used));

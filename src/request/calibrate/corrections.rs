@@ -232,7 +232,7 @@ impl<'a> CorrectedRow<'a> {
         let made = prediction(row, ready)?;
         let formats = &ready.problem.formats[0];
         let requests = ready.deployment.requests();
-        let interval = formats.interval(row.pools.len() > 1, requests);
+        let interval = ready.interval(requests);
         let time = interval.and_then(|interval| time_ratio(row, &made, interval));
         let parts = interval.and_then(|interval| time_parts(row, ready, interval));
         let memory = memory_ratio(row, &made, ready)

@@ -26,6 +26,7 @@ use crate::serving::terms::Lengths;
 use crate::spec::constant::CalibrationKey;
 use crate::spec::error::Error;
 use crate::spec::figure::Figure;
+use crate::spec::nearness::Interval;
 use crate::spec::runtime::StatedHold;
 use crate::spec::scenario::Scenario;
 use crate::spec::visible::visible;
@@ -216,6 +217,11 @@ pub struct PreparedRow {
 }
 
 impl PreparedRow {
+    /// The interval of its prediction, at `requests` per attention rank.
+    pub fn interval(&self, requests: u64) -> Option<&Interval> {
+        self.problem.formats[0].interval(self.problem.class_of(&self.deployment.pools), requests)
+    }
+
     /// Memory of a device of its first pool.
     pub fn footprint(&self) -> Footprint<Qty<f64>> {
         self.deployment.evaluate(self.problem.formats[0].plain(), &mut ()).memory
@@ -515,7 +521,7 @@ pub fn prediction(measured: &MeasuredRow, ready: &PreparedRow) -> Result<Predict
             return Err(format!("{name}: no finite prediction at these lengths and loads"));
         }
     }
-    let known = formats.interval(measured.pools.len() > 1, found.requests);
+    let known = ready.interval(found.requests);
     // The intervals are of errors in closed loops.
     let interval = known.filter(|_| ready.simulated.is_none());
     let around = |value: f64, [low, _, high]: [f64; 3]| (value * low, value * high);

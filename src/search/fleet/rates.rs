@@ -122,7 +122,9 @@ fn carries(problem: &Problem, formats: usize, instance: &Arc<Instance>) -> Optio
     let shape = &prepared.shape;
     let replicas = problem.capacity().most(shape.plan.devices());
     let at = |requests: u64| prepared.at(replicas, prepared.concurrency(requests));
-    let filled = |requests| problem.filled(&at(requests), problem.margin(formats, false, requests));
+    let filled = |requests| {
+        problem.filled(&at(requests), problem.margin(formats, problem.error_class(&shape.plan), requests))
+    };
     let most = filled_up(shape.fits, filled);
     let even = most - most % shape.plan.pp;
     let osl = problem.workload.lengths.osl as f64;

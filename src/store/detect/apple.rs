@@ -26,6 +26,7 @@ pub fn host(text: &str) -> PrintedHost {
         sockets: 1,
         cores: whole("hw.physicalcpu"),
         threads: whole("hw.logicalcpu"),
+        core: None,
         memory: of("hw.memsize").and_then(number).and_then(memory),
         free: None,
         guest: false,

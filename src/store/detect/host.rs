@@ -1,10 +1,11 @@
 //! Processor and memory of a host: `/proc` on Linux, CIM on Windows; and the name under which a catalogue knows a processor.
 
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 
 use serde_json::Value;
 
-use super::printed::{PrintedHost, memory as size, number};
+use super::printed::{CoreRate, PrintedHost, memory as size, number};
 
 const KIB: f64 = 1024.0;
 /// A socket with fewer cores is a virtual core that a hypervisor shows as a socket.
@@ -14,6 +15,31 @@ const FEWEST_CORES: u64 = 4;
 fn field<'a>(line: &'a str, key: &str) -> Option<&'a str> {
     let (name, value) = line.split_once(':')?;
     (name.trim() == key).then(|| value.trim())
+}
+
+/// The widest instructions of x86 processors by their flags, and the fp32 operations of a core a clock with them: two
+/// multiply-adds, or an addition and a multiplication, each of as many numbers as a register holds. Of Zen 5 and of Xeons
+/// AVX-512 does twice as much, of others as much as AVX2 (http://numberworld.org/blogs/2024_8_7_zen5_avx512_teardown), and
+/// flags do not say which.
+const WIDEST: [(&[&str], f64, &str); 3] = [
+    (&["avx2", "fma"], 32.0, "2 FMA of 256 bit a clock and core, as AVX2 has"),
+    (&["avx"], 16.0, "an addition and a multiplication of 256 bit a clock and core, as AVX has"),
+    (&["sse2"], 8.0, "an addition and a multiplication of 128 bit a clock and core, as SSE2 has"),
+];
+
+/// Clocks that a processor can have, in MHz: others are faults of the tool.
+const MEGAHERTZ: RangeInclusive<f64> = 100.0..=10_000.0;
+
+/// The rate of a core in `/proc/cpuinfo`. The clock may be lower at the moment: the counter of time stamps, whose rate is
+/// half of the BogoMIPS, runs at that without boost.
+fn core_rate(text: &str) -> Option<CoreRate> {
+    let all = |key: &'static str| text.lines().filter_map(move |line| field(line, key));
+    let flags: Vec<&str> = all("flags").next()?.split_whitespace().collect();
+    let highest = |key: &'static str| all(key).filter_map(number).fold(0.0, f64::max);
+    let mega = highest("cpu MHz").max(highest("bogomips") / 2.0);
+    let widest = WIDEST.iter().find(|(all, ..)| all.iter().all(|flag| flags.contains(flag)))?;
+    let (_, operations, instructions) = *widest;
+    MEGAHERTZ.contains(&mega).then_some(CoreRate { clock: mega * 1e6, operations, instructions })
 }
 
 /// The processor in `/proc/cpuinfo`.
@@ -44,6 +70,7 @@ pub fn linux(text: &str) -> PrintedHost {
         sockets: if whole { count } else { 1 },
         cores,
         threads: Some(threads).filter(|threads| *threads > 0),
+        core: core_rate(text),
         memory: None,
         free: None,
         guest,
@@ -75,6 +102,7 @@ pub fn windows(text: &str) -> Option<PrintedHost> {
         sockets: (processors.len() as u64).max(1),
         cores: sum("NumberOfCores"),
         threads: sum("NumberOfLogicalProcessors"),
+        core: None,
         memory: memory("TotalVisibleMemorySize").and_then(size),
         free: memory("FreePhysicalMemory"),
         guest: false,

@@ -11,12 +11,13 @@ use crate::report::machine::{MachineFile, MachineFileKind, MeasuredBandwidth};
 use crate::spec::cluster::{Cluster, Host, System, Topology};
 use crate::spec::device::{Arithmetic, Device, DeviceMemory, Vendor};
 use crate::spec::error::Error;
-use crate::spec::figure::{ByteRate, Bytes, Dimension, Figure};
+use crate::spec::figure::{ByteRate, Bytes, Dimension, Figure, FlopRate};
 use crate::spec::rig::{Rig, RigLink, RigMember, RigTopology};
 use crate::spec::visible::visible;
 use crate::store::catalog::Catalog;
 use crate::store::hardware::Shorthand;
 use crate::store::kind::CatalogKind;
+use crate::store::processor::inferred;
 
 /// The name of this machine in `--hardware`.
 pub const LOCAL: &str = "local";
@@ -82,6 +83,12 @@ impl KnownHost {
             measured.triad / 1e9
         );
         Some(Figure::new(measured.best(), Source { grade: Grade::Measured, text: text.into() }))
+    }
+
+    /// The peak of a socket by its cores, clock and instructions.
+    fn peak(&self) -> Option<Figure<FlopRate>> {
+        let (value, text) = self.printed.peak()?;
+        Some(Figure::new(value, Source { grade: Grade::Assumed, text: text.into() }))
     }
 
     /// Whether the figures of a whole processor apply. A virtual machine may have a few cores of a large one; one with
@@ -231,7 +238,8 @@ impl Catalog {
         device.memory.bandwidth = measured.or(device.memory.bandwidth.take());
         if device.peak.is_empty() {
             let rate = device.memory.bandwidth.clone().unwrap_or_else(|| desktop.clone());
-            device.peak.insert(Arithmetic::Fp32, crate::store::processor::inferred(&defaults, rate).peak);
+            let peak = host.peak().unwrap_or_else(|| inferred(&defaults, rate).peak);
+            device.peak.insert(Arithmetic::Fp32, peak);
         }
         let rate = device.memory.bandwidth.as_ref();
         let assumed = rate.is_some_and(|rate| rate.source.grade == Grade::Assumed);

@@ -45,6 +45,8 @@ pub struct PrintedHost {
     /// Physical cores of all sockets.
     pub cores: Option<u64>,
     pub threads: Option<u64>,
+    /// Its cores at work, where their clock and instructions are printed.
+    pub core: Option<CoreRate>,
     /// Memory visible to the system, in bytes.
     pub memory: Option<f64>,
     /// Memory available to a new process, in bytes.
@@ -53,7 +55,29 @@ pub struct PrintedHost {
     pub guest: bool,
 }
 
+/// What a core computes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CoreRate {
+    /// In Hz, without boost.
+    pub clock: f64,
+    /// fp32 operations a clock.
+    pub operations: f64,
+    /// The instructions that do so.
+    pub instructions: &'static str,
+}
+
 impl PrintedHost {
+    /// fp32 operations per second of a socket, and how they are counted.
+    pub fn peak(&self) -> Option<(f64, String)> {
+        let CoreRate { clock, operations, instructions } = self.core?;
+        let cores = (self.cores.or(self.threads)? / self.sockets.max(1)).max(1) as f64;
+        let text = format!(
+            "{operations} operations x {cores} cores x {:.2} GHz (without boost), computed: {instructions}",
+            clock / 1e9
+        );
+        Some((operations * cores * clock, text))
+    }
+
     /// The machine that a measurement of its memory is valid for: processor, sockets, threads and memory.
     pub fn identity(&self) -> String {
         let number = |value: Option<u64>| value.map(|value| value.to_string()).unwrap_or_default();

@@ -84,7 +84,11 @@ impl KnownHost {
             Some(_) if !self.is_whole(desktop) => "A virtual machine may have only part of this processor",
             Some(_) => return None,
         };
-        Some(format!("{why}: its peak is assumed from the memory bandwidth."))
+        let from = match self.printed.core {
+            Some(_) => "computed from cores, clock and instructions",
+            None => "assumed from the memory bandwidth",
+        };
+        Some(format!("{why}: its peak is {from}."))
     }
 }
 
