@@ -10,6 +10,7 @@ use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::layer::{Arrangement, Layer};
 use crate::graph::part::names::TensorNames;
+use crate::graph::part::rope::RopeClass;
 use crate::graph::part::window::{interleaved_windows, without_windows};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
@@ -31,6 +32,27 @@ pub fn build_hyperclovax(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole = DecoderSpec { names: HYPERCLOVAX_NAMES, ..whole };
     Ok(whole.uniform(Layer { arrangement: Arrangement::Sandwich, ..layer }))
 }
+
+/// The language model of Chameleon: norms with a shift for each head's queries and keys; with `swin_norm`, the norms of a
+/// layer are behind attention and network (`modeling_chameleon.py` of transformers 5.24).
+pub fn build_chameleon(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    keys.set_aside(&["model_parallel_size"]);
+    let behind = keys.flag("swin_norm", false)?;
+    let names = if behind { CHAMELEON_BEHIND } else { TensorNames::default() };
+    let whole = DecoderSpec { names, ..DecoderSpec::read(keys, false)? };
+    let (heads, kv_heads) = (keys.count("num_attention_heads")?, keys.count_or("num_key_value_heads", 32)?);
+    let attention = Attention::of(whole.hidden, heads, kv_heads, None)?;
+    let attention = attention.rotated(keys, RopeClass::WHOLE)?.biased(keys.flag("attention_bias", false)?);
+    let attention = Attention { qk_norm: QkNorm::EachHeadWithShift, ..attention };
+    let arrangement = if behind { Arrangement::PostNorm } else { Arrangement::PreNorm };
+    let layer = Layer::new(attention, FeedForward::read_biased(keys, whole.hidden)?);
+    Ok(whole.uniform(Layer { arrangement, ..layer }))
+}
+
+const CHAMELEON_BEHIND: TensorNames = TensorNames::of_table(&[
+    ("post_attention_layernorm", "input_layernorm"),
+    ("post_feedforward_layernorm", "post_attention_layernorm"),
+]);
 
 /// `smollm3`: some layers without position encoding; optional windows in those.
 pub fn build_smollm3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {

@@ -1,9 +1,11 @@
-//! Layer additions of Gemma-3n and Gemma-4: per-layer inputs from a second embedding, and additional streams.
+//! Layer additions: per-layer inputs from a second embedding and additional streams (Gemma-3n, Gemma-4), further tensors,
+//! cross-attention in a layer.
 //!
 //! Independent of attention and networks.
 
 use petgraph::graph::NodeIndex;
 
+use super::cross::Cross;
 use super::feed_forward::FeedForward;
 use super::layer::Mixer;
 use super::ngrams::Ngrams;
@@ -85,6 +87,8 @@ pub struct Extras {
     pub unnormed: bool,
     /// Embeddings of n-grams, added to all streams before the mixer.
     pub ngrams: Option<Ngrams>,
+    /// Cross-attention between the norm after the mixer and the network, with a norm of its own (BLIP).
+    pub crossed: Option<Box<Cross>>,
     /// A second attention and network after the first, around which the layer's experts run (LongCat).
     pub second: Option<Box<(Mixer, FeedForward)>>,
 }
