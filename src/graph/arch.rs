@@ -12,6 +12,7 @@ pub mod deepseek;
 pub mod deepseek_sparse;
 pub mod deepseek_v4;
 pub mod described;
+pub mod evolla;
 pub mod exaone;
 pub mod gemma;
 pub mod gemma3n;
@@ -150,6 +151,7 @@ pub static ARCHITECTURES: &[Architecture] = &[
     ),
     of("ernie4_5_moe", "Ernie4_5_MoeForCausalLM", moe_variants::build_ernie),
     of("ernie4_5_vl_moe", "Ernie4_5_VLMoeForConditionalGeneration", described::build),
+    of("evolla", "EvollaForProteinText2Text", evolla::build),
     with_aliases(of("exaone", "ExaoneForCausalLM", exaone::build), &["LlamaForCausalLM"]),
     of("exaone4", "Exaone4ForCausalLM", exaone::build_exaone4),
     of("exaone4_5", "Exaone4_5_ForConditionalGeneration", vision_language::build_exaone),

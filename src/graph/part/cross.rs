@@ -1,11 +1,12 @@
 //! Cross-attention to an encoder's states: in a layer of its own behind learned gates (Llama-3.2-Vision, IDEFICS), or
-//! between a layer's attention and its network (BLIP).
+//! between a layer's attention and its network (BLIP), or at a layer's end (Evolla).
 //!
 //! Depends on the encoder only through its number of positions.
 
 use petgraph::graph::NodeIndex;
 
 use super::attention::{Attention, QkNorm};
+use super::feed_forward::FeedForward;
 use crate::graph::assembly::{Affine, Assembly, Matrix, NormRows, NormSpec, weight};
 use crate::graph::cache::{Cache, StateWidth};
 use crate::graph::dimensions::{CrossAttention, ScoredKeys, Scores};
@@ -24,6 +25,27 @@ pub struct Cross {
     pub positions: Count,
     /// Learned scalar gates on attention and network, by name.
     pub gates: &'static [&'static str],
+}
+
+/// Cross-attention and a network of its own at the end of a layer, both with a norm (Evolla).
+#[derive(Clone, Debug, PartialEq)]
+pub struct CrossAdapter {
+    pub cross: Cross,
+    pub network: FeedForward,
+}
+
+impl CrossAdapter {
+    /// Adds the operators after the layer's last sum.
+    pub fn assemble(&self, block: &mut Assembly, stream: NodeIndex) -> NodeIndex {
+        let sum = Operator::Add { width: self.cross.attention.hidden };
+        let normed =
+            block.stream_norm(stream, "adapter_norm", "adapter.attention_norm", Affine::Scale);
+        let attended = self.cross.assemble(block, normed);
+        let stream = block.node("adapter_add", sum.clone(), vec![], &[attended, stream]);
+        let normed = block.stream_norm(stream, "adapter_ffn_norm", "adapter.ff.norm", Affine::ScaleAndShift);
+        let network = self.network.assemble_at(block, normed, "adapter.ff");
+        block.node("adapter_ffn_add", sum, vec![], &[network, stream])
+    }
 }
 
 impl Cross {

@@ -218,6 +218,7 @@ impl Layer {
         };
         self.extras.finish(&mut block, stream, self.hidden);
         caches.extend(&self.extras.states);
+        caches.extend(self.extras.adapter.iter().flat_map(|adapter| adapter.cross.caches()));
         block.finish(name, layers, caches)
     }
 

@@ -5,7 +5,7 @@
 
 use petgraph::graph::NodeIndex;
 
-use super::cross::Cross;
+use super::cross::{Cross, CrossAdapter};
 use super::feed_forward::FeedForward;
 use super::layer::Mixer;
 use super::ngrams::Ngrams;
@@ -89,6 +89,8 @@ pub struct Extras {
     pub ngrams: Option<Ngrams>,
     /// Cross-attention between the norm after the mixer and the network, with a norm of its own (BLIP).
     pub crossed: Option<Box<Cross>>,
+    /// The same with a network at the layer's end.
+    pub adapter: Option<Box<CrossAdapter>>,
     /// A second attention and network after the first, around which the layer's experts run (LongCat).
     pub second: Option<Box<(Mixer, FeedForward)>>,
 }
@@ -188,6 +190,9 @@ impl Extras {
     /// Adds the operators after the layer's last sum.
     pub fn finish(&self, block: &mut Assembly, stream: NodeIndex, hidden: Count) {
         let mut stream = stream;
+        if let Some(adapter) = &self.adapter {
+            stream = adapter.assemble(block, stream);
+        }
         if let Some(altup) = &self.altup {
             stream = altup.correct(block, stream, hidden);
         }
