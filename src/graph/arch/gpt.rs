@@ -330,3 +330,21 @@ const NEOX_NAMES: TensorNames = TensorNames::of_table(&[
     ("model.embed_tokens", "gpt_neox.embed_in"),
     ("model", "gpt_neox"),
 ]);
+
+#[cfg(test)]
+mod tests {
+    use crate::graph::model::ModelGraph;
+    use crate::spec::model::ModelConfig;
+
+    #[test]
+    fn a_tied_head_keeps_its_bias() {
+        let text = r#"{"model_type": "ctrl", "n_embd": 6, "n_layer": 2, "n_head": 3, "dff": 10, "vocab_size": 11,
+            "n_positions": 7, "tie_word_embeddings": true}"#;
+        let unique = |text: &str| {
+            ModelGraph::build(&ModelConfig::parse(text).unwrap()).unwrap().parameters().unique
+        };
+        let layer = 4 * (6 * 6 + 6) + 2 * 6 * 10 + 10 + 6 + 2 * 12;
+        assert_eq!(unique(text), 11 * 6 + 2 * layer + 12 + 11);
+        assert_eq!(unique(&text.replace("true", "false")) - unique(text), 11 * 6);
+    }
+}

@@ -230,3 +230,26 @@ const INTERNLM2_NAMES: TensorNames = TensorNames::of_table(&[
 
 const BAICHUAN_NAMES: TensorNames =
     TensorNames::of_table(&[("self_attn.q_proj self_attn.k_proj self_attn.v_proj", "self_attn.W_pack")]);
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Map, Value};
+
+    use super::*;
+
+    #[test]
+    fn norms_of_chameleon_are_of_each_head_before_or_behind_the_layer() {
+        let text = r#"{"hidden_size": 6, "num_hidden_layers": 2, "vocab_size": 11, "num_attention_heads": 3,
+            "num_key_value_heads": 1, "intermediate_size": 10, "swin_norm": false}"#;
+        let names = |text: &str| {
+            let map: Map<String, Value> = serde_json::from_str(text).unwrap();
+            let graph = build_chameleon(&Keys::new(&map)).unwrap();
+            let layer = 2 * 6 * 6 + 2 * 2 * 6 + 3 * 6 * 10 + 2 * 6 + 2 * (3 + 1) * 2;
+            assert_eq!(graph.parameters().unique, 2 * 11 * 6 + 6 + 2 * layer);
+            let mut names: Vec<String> = graph.tensors().into_iter().map(|tensor| tensor.name).collect();
+            names.sort();
+            names
+        };
+        assert_eq!(names(text), names(&text.replace("false", "true")));
+    }
+}

@@ -152,3 +152,22 @@ const NAMES_AFTER: TensorNames = TensorNames::of_table(&[
     ("mlp.down_proj", "fc2"),
     ("model", "model.decoder"),
 ]);
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Map, Value};
+
+    use super::*;
+
+    #[test]
+    fn norms_inside_attention_and_network_have_shifts() {
+        let text = r#"{"embed_dim": 6, "layers": 2, "attention_heads": 3, "ffn_dim": 10, "vocab_size": 11}"#;
+        let map: Map<String, Value> = serde_json::from_str(text).unwrap();
+        let unique = |build: fn(&Keys<'_>) -> Result<ModelGraph, Error>| {
+            build(&Keys::new(&map)).unwrap().parameters().unique
+        };
+        let layer = 4 * (6 * 6 + 6) + 2 * 6 * 10 + 10 + 6 + 20 + 2 * 12;
+        assert_eq!(unique(build_kosmos2), 11 * 6 + 2 * (layer + 12) + 12);
+        assert_eq!(unique(build_kosmos2_5), (11 + 2) * 6 + 2 * layer + 12);
+    }
+}

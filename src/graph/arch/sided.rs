@@ -342,6 +342,17 @@ mod tests {
     }
 
     #[test]
+    fn prompts_are_rows_of_the_embedding_and_biases_of_scores_are_there_once() {
+        let text = r#"{"model_type": "cpmant", "hidden_size": 6, "num_hidden_layers": 2, "vocab_size": 11,
+            "num_attention_heads": 3, "dim_head": 5, "dim_ff": 10, "prompt_types": 2, "prompt_length": 4,
+            "segment_types": 3, "position_bias_num_buckets": 8, "tie_word_embeddings": true}"#;
+        let graph = ModelGraph::build(&ModelConfig::parse(text).unwrap()).unwrap();
+        let layer = 4 * 6 * 15 + 3 * 6 * 10 + 2 * 6;
+        let embedding = (11 + 2 * 4 + 3) * 6;
+        assert_eq!(graph.parameters().unique, embedding + 2 * layer + 6 + (8 + 3 * 3) * 3 + 11 * 6);
+    }
+
+    #[test]
     fn differences_of_attention_read_values_of_twice_the_width() {
         let graph = graph(r#""model_type": "diffllama""#);
         let layer = 4 * 6 * 6 + 3 * 6 * 10 + 2 * 6 + 4 * 2;
