@@ -1,5 +1,5 @@
-//! BERT's layers as decoders: norms of each sum, learned positions, a norm on the embedding. BertGeneration, GIT, BLIP and
-//! TrOCR.
+//! BERT's layers as decoders: norms of each sum, learned positions, a norm on the embedding. BertGeneration, GIT,
+//! BLIP and TrOCR.
 //!
 //! Source: the files of these classes in transformers 5.24.
 

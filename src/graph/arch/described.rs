@@ -248,8 +248,8 @@ fn language(keys: &Keys<'_>, language: &DescribedLanguage<'static>) -> Result<Mo
 
 type DescribedBuild = fn(&Keys<'_>) -> Result<ModelGraph, Error>;
 
-/// Language models that occur in wrappers only, by the `model_type` of their section, or by a name where the whole file has
-/// their keys.
+/// Language models that occur in wrappers only, by the `model_type` of their section, or by a name where the whole
+/// file has their keys.
 static INNER: &[(&str, DescribedBuild)] = &[
     ("chameleon_text", llama_variants::build_chameleon),
     ("dots3_note_text", latent_variants::build_dots3),

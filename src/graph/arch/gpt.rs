@@ -1,5 +1,5 @@
-//! GPT-2 and related models of EleutherAI, BigCode and Salesforce: learned, rotary or computed positions, LayerNorm, plain
-//! networks.
+//! GPT-2 and related models of EleutherAI, BigCode and Salesforce: learned, rotary or computed positions, LayerNorm,
+//! plain networks.
 
 use serde_json::Value;
 
@@ -189,8 +189,8 @@ pub fn build_first(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(whole.uniform(Layer { norm, arrangement: Arrangement::NormedSum, ..layer }))
 }
 
-/// `ctrl`: computed positions, matrices of their own for Q, K and V, a bias on the head (`modeling_ctrl.py` of transformers
-/// 5.24).
+/// `ctrl`: computed positions, matrices of their own for Q, K and V, a bias on the head (`modeling_ctrl.py` of
+/// transformers 5.24).
 pub fn build_ctrl(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     summary(keys);
     let norm = Affine::ScaleAndShift;

@@ -33,8 +33,8 @@ pub fn build_hyperclovax(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(whole.uniform(Layer { arrangement: Arrangement::Sandwich, ..layer }))
 }
 
-/// The language model of Chameleon: norms with a shift for each head's queries and keys; with `swin_norm`, the norms of a
-/// layer are behind attention and network (`modeling_chameleon.py` of transformers 5.24).
+/// The language model of Chameleon: norms with a shift for each head's queries and keys; with `swin_norm`, the norms
+/// of a layer are behind attention and network (`modeling_chameleon.py` of transformers 5.24).
 pub fn build_chameleon(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.set_aside(&["model_parallel_size"]);
     let behind = keys.flag("swin_norm", false)?;

@@ -33,7 +33,8 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     decoder(keys, whole, rows, 3000)
 }
 
-/// `kyutai_speech_to_text`: the embedding has rows for the tokens of each codebook, which are summed with that of the text.
+/// `kyutai_speech_to_text`: the embedding has rows for the tokens of each codebook, which are summed with that of the
+/// text.
 pub fn build_kyutai(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole = DecoderSpec::read(keys, false)?;
     let (books, entries) = (keys.count_or("num_codebooks", 32)?, keys.count_or("codebook_vocab_size", 2049)?);

@@ -1,5 +1,5 @@
-//! OPT: learned positions, biases throughout; the 350M model has norms after its sums and a narrow embedding. BioGPT, XGLM
-//! and the language models of Kosmos have its layers.
+//! OPT: learned positions, biases throughout; the 350M model has norms after its sums and a narrow embedding. BioGPT,
+//! XGLM and the language models of Kosmos have its layers.
 
 use serde_json::json;
 

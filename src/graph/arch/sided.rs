@@ -1,5 +1,5 @@
-//! Families whose layers are Llama's or Qwen's with further tensors: CPM-Ant, DiffLlama, Doge, JetMoe, ModernBERT's decoder
-//! and Inkling.
+//! Families whose layers are Llama's or Qwen's with further tensors: CPM-Ant, DiffLlama, Doge, JetMoe, ModernBERT's
+//! decoder and Inkling.
 //!
 //! Source: the files of these classes in transformers 5.24.
 
@@ -93,8 +93,8 @@ const CPMANT: TensorNames = TensorNames::of_table(&[
     ("model.embed_segments", "cpmant.segment_embedding"),
 ]);
 
-/// `cpmant`: learned prompts and segments in the embedding, one table of score biases for all layers, a head that no key
-/// ties.
+/// `cpmant`: learned prompts and segments in the embedding, one table of score biases for all layers, a head that no
+/// key ties.
 pub fn build_cpmant(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.set_aside(&["position_bias_max_distance"]);
     let segments = keys.count_or("segment_types", 32)?;

@@ -149,8 +149,8 @@ const OWN: &[&str] = &["qwen2_5_omni_thinker", "qwen3_omni_moe_thinker"];
 /// Wrappers whose missing key is that of the language model.
 const INHERITING: &[&str] = &["perception_lm"];
 
-/// The same, whatever version wrote the file: the class takes over the language model's key, or the language model has a
-/// head of its own, which it ties itself (transformers 5.24).
+/// The same, whatever version wrote the file: the class takes over the language model's key, or the language model
+/// has a head of its own, which it ties itself (transformers 5.24).
 const FORWARDING: &[&str] = &[
     "blip",
     "fast_vlm",

@@ -1,5 +1,5 @@
-//! Layer additions: per-layer inputs from a second embedding and additional streams (Gemma-3n, Gemma-4), further tensors,
-//! cross-attention in a layer.
+//! Layer additions: per-layer inputs from a second embedding and additional streams (Gemma-3n, Gemma-4), further
+//! tensors, cross-attention in a layer.
 //!
 //! Independent of attention and networks.
 
