@@ -5,8 +5,8 @@
 
 use serde_json::json;
 
-use super::wrapper::{self, WrapperPaths, wrap};
 use super::described;
+use super::wrapper::{self, WrapperPaths, wrap};
 use crate::graph::assembly::Affine;
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::{Attention, mha};
@@ -128,7 +128,9 @@ pub fn build_blip(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let graph = wrap(graph, WrapperPaths { model: "text_decoder.bert", head, others: "" }, towers);
     let mut graph = with_own_bias(graph, "text_decoder.cls.predictions.bias");
     for weight in graph.head.graph.node_weights_mut().flat_map(|node| &mut node.weights) {
-        for (module, stored) in [("decoder.dense", "transform.dense"), ("decoder.norm", "transform.LayerNorm")] {
+        for (module, stored) in
+            [("decoder.dense", "transform.dense"), ("decoder.norm", "transform.LayerNorm")]
+        {
             weight.name = weight.name.replace(module, stored);
         }
     }

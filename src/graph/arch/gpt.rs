@@ -340,9 +340,8 @@ mod tests {
     fn a_tied_head_keeps_its_bias() {
         let text = r#"{"model_type": "ctrl", "n_embd": 6, "n_layer": 2, "n_head": 3, "dff": 10, "vocab_size": 11,
             "n_positions": 7, "tie_word_embeddings": true}"#;
-        let unique = |text: &str| {
-            ModelGraph::build(&ModelConfig::parse(text).unwrap()).unwrap().parameters().unique
-        };
+        let unique =
+            |text: &str| ModelGraph::build(&ModelConfig::parse(text).unwrap()).unwrap().parameters().unique;
         let layer = 4 * (6 * 6 + 6) + 2 * 6 * 10 + 10 + 6 + 2 * 12;
         assert_eq!(unique(text), 11 * 6 + 2 * layer + 12 + 11);
         assert_eq!(unique(&text.replace("true", "false")) - unique(text), 11 * 6);

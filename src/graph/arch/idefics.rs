@@ -5,8 +5,8 @@
 
 use serde_json::json;
 
-use super::wrapper::{self, WrapperPaths, wrap};
 use super::described;
+use super::wrapper::{self, WrapperPaths, wrap};
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::{Attention, QkNorm, mha};
 use crate::graph::part::cross::Cross;

@@ -47,12 +47,7 @@ pub fn build_kyutai(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(graph)
 }
 
-fn decoder(
-    keys: &Keys<'_>,
-    whole: DecoderSpec,
-    rows: Count,
-    window: u64,
-) -> Result<ModelGraph, Error> {
+fn decoder(keys: &Keys<'_>, whole: DecoderSpec, rows: Count, window: u64) -> Result<ModelGraph, Error> {
     let width = keys.count("ffn_dim")?;
     if !width.value.is_multiple_of(2) {
         return Err(misfit(width, "an even number: the rows of gates and values".to_owned()));

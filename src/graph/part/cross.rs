@@ -38,8 +38,7 @@ impl CrossAdapter {
     /// Adds the operators after the layer's last sum.
     pub fn assemble(&self, block: &mut Assembly, stream: NodeIndex) -> NodeIndex {
         let sum = Operator::Add { width: self.cross.attention.hidden };
-        let normed =
-            block.stream_norm(stream, "adapter_norm", "adapter.attention_norm", Affine::Scale);
+        let normed = block.stream_norm(stream, "adapter_norm", "adapter.attention_norm", Affine::Scale);
         let attended = self.cross.assemble(block, normed);
         let stream = block.node("adapter_add", sum.clone(), vec![], &[attended, stream]);
         let normed = block.stream_norm(stream, "adapter_ffn_norm", "adapter.ff.norm", Affine::ScaleAndShift);
@@ -94,8 +93,7 @@ impl Cross {
         let k_norm = || weight("cross_attn.k_norm.weight", vec![head_dim.value], TensorRole::Norm);
         weights.extend(normed.then(k_norm));
         weights.extend(self.gates.iter().map(|gate| weight(*gate, vec![1], TensorRole::Norm)));
-        let cross =
-            Operator::CrossAttention(CrossAttention { heads, kv_heads, head_dim, source, positions });
+        let cross = Operator::CrossAttention(CrossAttention { heads, kv_heads, head_dim, source, positions });
         let softmax = block.softmax(Scores { heads, keys: ScoredKeys::Positions(positions) }, &[q]);
         let attention = block.node("cross_attention", cross, weights, &[q, softmax]);
         block.linear(attention, matrix("o_proj", q_width, hidden, Split::Row, o_bias))
