@@ -4,6 +4,7 @@
 
 pub mod afmoe;
 pub mod bailing_hybrid;
+pub mod bert;
 pub mod bloom;
 pub mod class_keys;
 pub mod cohere;
@@ -11,6 +12,7 @@ pub mod deepseek;
 pub mod deepseek_sparse;
 pub mod deepseek_v4;
 pub mod described;
+pub mod evolla;
 pub mod exaone;
 pub mod gemma;
 pub mod gemma3n;
@@ -19,6 +21,7 @@ pub mod glm;
 pub mod gpt;
 pub mod gpt_oss;
 pub mod granite_swa;
+pub mod idefics;
 pub mod inkling2;
 pub mod internvl;
 pub mod jamba;
@@ -43,6 +46,7 @@ pub mod minimax_text;
 pub mod mixtral;
 pub mod mllama;
 pub mod moe_variants;
+pub mod moshi;
 pub mod muse;
 pub mod nemotron;
 pub mod nemotron_h;
@@ -106,10 +110,13 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("bailing_hybrid", "BailingHybridForCausalLM", bailing_hybrid::build),
     of("bamba", "BambaForCausalLM", mamba_hybrid::build_bamba),
     of("beam", "BeamForCausalLM", afmoe::build_beam),
+    of("bert-generation", "BertGenerationDecoder", bert::build_generation),
     of("biogpt", "BioGptForCausalLM", opt::build_biogpt),
     of("bitnet", "BitNetForCausalLM", llama::build_bitnet),
+    of("blip", "BlipForConditionalGeneration", bert::build_blip),
     of("blip-2", "Blip2ForConditionalGeneration", described::build),
     with_aliases(of("bloom", "BloomForCausalLM", bloom::build), &["BloomModel"]),
+    of("chameleon", "ChameleonForConditionalGeneration", described::build),
     with_aliases(of("chatglm", "ChatGLMModel", glm::build_chatglm), &["ChatGLMForConditionalGeneration"]),
     of("codegen", "CodeGenForCausalLM", gpt::build_codegen),
     of("cohere", "CohereForCausalLM", cohere::build),
@@ -120,6 +127,8 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("cohere_compass_text", "CohereCompassForCausalLM", cohere::build_compass),
     of("cosmos3_edge", "Cosmos3EdgeForConditionalGeneration", vision_language::build_edge),
     of("cosmos3_omni", "Cosmos3OmniForConditionalGeneration", vision_language::build_qwen3_vl),
+    of("cpmant", "CpmAntForCausalLM", sided::build_cpmant),
+    of("ctrl", "CTRLLMHeadModel", gpt::build_ctrl),
     of("cwm", "CwmForCausalLM", llama::build_cwm),
     with_aliases(of("dbrx", "DbrxForCausalLM", moe_variants::build_dbrx), &["DBRXForCausalLM"]),
     of("deepseek", "DeepseekForCausalLM", deepseek::build_v1),
@@ -135,12 +144,14 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("dots1", "Dots1ForCausalLM", deepseek::build_dots1),
     of("dots3_note", "Dots3NoteForConditionalGeneration", described::build),
     of("dots3_note_text", "Dots3NoteForCausalLM", latent_variants::build_dots3),
+    of("emu3", "Emu3ForConditionalGeneration", described::build),
     with_aliases(
         of("ernie4_5", "Ernie4_5ForCausalLM", llama_variants::build_ernie),
         &["Ernie4_5_ForCausalLM"],
     ),
     of("ernie4_5_moe", "Ernie4_5_MoeForCausalLM", moe_variants::build_ernie),
     of("ernie4_5_vl_moe", "Ernie4_5_VLMoeForConditionalGeneration", described::build),
+    of("evolla", "EvollaForProteinText2Text", evolla::build),
     with_aliases(of("exaone", "ExaoneForCausalLM", exaone::build), &["LlamaForCausalLM"]),
     of("exaone4", "Exaone4ForCausalLM", exaone::build_exaone4),
     of("exaone4_5", "Exaone4_5_ForConditionalGeneration", vision_language::build_exaone),
@@ -165,6 +176,7 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("gemma4_unified", "Gemma4UnifiedForConditionalGeneration", gemma4::build_unified),
     of("gemma4_unified_assistant", "Gemma4UnifiedAssistantForCausalLM", gemma4::build_unified_assistant),
     of("gemma4_unified_text", "Gemma4UnifiedForCausalLM", gemma4::build_unified_text),
+    of("git", "GitForCausalLM", described::build),
     of("glm", "GlmForCausalLM", glm::build),
     of("glm4", "Glm4ForCausalLM", glm::build_glm4),
     of("glm46v", "Glm46VForConditionalGeneration", vision_language::build_glm46v),
@@ -208,6 +220,7 @@ pub static ARCHITECTURES: &[Architecture] = &[
         "HyperCLOVAXVisionV2ForConditionalGeneration",
         vision_language::build_hyperclovax,
     ),
+    of("idefics", "IdeficsForVisionText2Text", idefics::build),
     of("idefics2", "Idefics2ForConditionalGeneration", described::build),
     of("idefics3", "Idefics3ForConditionalGeneration", llava::build_idefics3),
     of("inkling2", "Inkling2ForConditionalGeneration", described::build),
@@ -236,6 +249,9 @@ pub static ARCHITECTURES: &[Architecture] = &[
     ),
     of("kimi_linear", "KimiLinearForCausalLM", kimi_linear::build),
     of("kolibri1", "Kolibri1ForCausalLM", kolibri::build),
+    of("kosmos-2", "Kosmos2ForConditionalGeneration", described::build),
+    of("kosmos-2.5", "Kosmos2_5ForConditionalGeneration", described::build),
+    of("kyutai_speech_to_text", "KyutaiSpeechToTextForConditionalGeneration", described::build),
     of("laguna", "LagunaForCausalLM", laguna::build),
     of("lara_mini", "LaraMiniForCausalLM", qwen_next::build_lara_mini),
     of("lfm2", "Lfm2ForCausalLM", lfm2::build),
@@ -276,6 +292,7 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("mllama", "MllamaForConditionalGeneration", mllama::build),
     of("modernbert-decoder", "ModernBertDecoderForCausalLM", sided::build_modernbert),
     of("molmo2", "Molmo2ForConditionalGeneration", described::build),
+    of("moshi", "MoshiForCausalLM", moshi::build),
     of("moss_transcribe_diarize", "MossTranscribeDiarizeForConditionalGeneration", omni::build_moss),
     with_aliases(of("mpt", "MptForCausalLM", bloom::build_mpt), &["MPTForCausalLM"]),
     of("muse_glimmer", "MuseGlimmerForConditionalGeneration", described::build),
@@ -348,6 +365,7 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("starcoder2", "Starcoder2ForCausalLM", starcoder2::build),
     of("step3p5", "Step3p5ForCausalLM", step::build_text),
     of("step3p7", "Step3p7ForConditionalGeneration", step::build),
+    of("trocr", "TrOCRForCausalLM", bert::build_trocr),
     of("unlimited_ocr", "UnlimitedOcrForConditionalGeneration", described::build),
     of("vaultgemma", "VaultGemmaForCausalLM", gemma::build_vault),
     of("vibevoice_asr", "VibeVoiceAsrForConditionalGeneration", described::build),
@@ -499,9 +517,9 @@ static OTHER_FORMS: &[(&[&str], &str)] = &[
         &["dory", "hrm_text", "inkling2_loop", "inkling2_loop_text", "zamba", "zamba2"],
         "a model whose layers run once per token, each with weights of its own",
     ),
-    (&["bert-generation", "trocr"], "a whole language model, not the decoder of an encoder-decoder"),
     (&["blt"], "a model of tokens, not of bytes in patches of varying length"),
     (&["pi0"], "a model that generates text, not actions"),
+    (&["xlnet"], "a model that keeps keys and values, not hidden states that each step projects again"),
 ];
 
 /// The refusal of a known type of another form.

@@ -200,10 +200,12 @@ pub fn weight(name: impl Into<String>, shape: Vec<u64>, role: TensorRole) -> Wei
     Weight { name: name.into(), shape, joined: 0, role, buffer: false }
 }
 
-/// The same weights with names below `prefix`.
+/// The same weights with names below `prefix`; a weight without a name is `prefix` itself.
 pub fn below(prefix: &str, weights: impl IntoIterator<Item = Weight>) -> impl Iterator<Item = Weight> {
-    let dot = if prefix.is_empty() { "" } else { "." };
-    weights.into_iter().map(move |weight| Weight { name: format!("{prefix}{dot}{}", weight.name), ..weight })
+    weights.into_iter().map(move |weight| {
+        let dot = if prefix.is_empty() || weight.name.is_empty() { "" } else { "." };
+        Weight { name: format!("{prefix}{dot}{}", weight.name), ..weight }
+    })
 }
 
 /// The single row of a norm over the whole width.

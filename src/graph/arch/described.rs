@@ -16,7 +16,10 @@ use serde_json::{Map, Value};
 use super::class_keys::of_part;
 use super::mllama::lengthen;
 use super::wrapper::{self, WrapperPaths, retied, wrap};
-use super::{ARCHITECTURES, deepseek, latent_variants, llama, moe_variants, muse, switches};
+use super::{
+    ARCHITECTURES, bert, deepseek, latent_variants, llama, llama_variants, moe_variants, moshi, muse, opt,
+    switches,
+};
 use crate::graph::assembly::{Assembly, weight};
 use crate::graph::image_processor::ImageProcessor;
 use crate::graph::model::ModelGraph;
@@ -245,11 +248,17 @@ fn language(keys: &Keys<'_>, language: &DescribedLanguage<'static>) -> Result<Mo
 
 type DescribedBuild = fn(&Keys<'_>) -> Result<ModelGraph, Error>;
 
-/// Language models that occur in wrappers only, by the `model_type` of their section.
+/// Language models that occur in wrappers only, by the `model_type` of their section, or by a name where the whole
+/// file has their keys.
 static INNER: &[(&str, DescribedBuild)] = &[
+    ("chameleon_text", llama_variants::build_chameleon),
     ("dots3_note_text", latent_variants::build_dots3),
     ("ernie4_5_vl_moe_text", moe_variants::build_ernie_vl),
+    ("git_text", bert::build_git),
     ("hy_v4_vl_text", latent_variants::build_hunyuan),
+    ("kosmos_2_5_text_model", opt::build_kosmos2_5),
+    ("kosmos_2_text_model", opt::build_kosmos2),
+    ("kyutai_text", moshi::build_kyutai),
     ("muse_glimmer_text", muse::build_glimmer),
     ("muse_spark_text", muse::build_spark),
     ("unlimited_ocr_text", deepseek::build_unlimited),
@@ -341,9 +350,12 @@ fn read(keys: &Keys<'_>, section: &DescribedSection<'static>, values: &mut Named
             let fix = "copy the value from the model's config.json";
             return Err(Error::new(place(), "missing key", "a whole number", fix));
         };
+        // No list where a list is expected is an empty one, and a list is no number.
+        let found = if found.is_null() && default.is_array() { &EMPTY } else { found };
         let value = match (part, inner) {
             (Some(part), _) => found.as_str().and_then(|text| nth(text, part)),
             (None, Some(inner)) if found.is_object() => by_index(found, inner),
+            _ if found.is_array() && default.is_number() => None,
             _ => named(found, word, scale),
         };
         let value = value.ok_or_else(|| {
@@ -354,6 +366,8 @@ fn read(keys: &Keys<'_>, section: &DescribedSection<'static>, values: &mut Named
     }
     Ok(())
 }
+
+static EMPTY: Value = Value::Array(Vec::new());
 
 /// The numbers `inner` of the entries of an object, by the index that names each.
 fn by_index(value: &Value, inner: &str) -> Option<Named> {
@@ -489,7 +503,7 @@ fn part(own: &OwnPart<'static>, prefix: &str, values: &NamedValues) -> Result<Op
 }
 
 /// The tensors of a line, as operators: `name dim … [b] [t] [?condition]`. `a|b` are several names, `t` is a table
-/// without a product, `n` a matrix without a name's ending, `u` a buffer.
+/// without a product, `n` a matrix without a name's ending, `u` a buffer. The name `.` is the module itself.
 fn tensors(line: &'static str, values: &NamedValues) -> Result<Vec<(Operator, Vec<Weight>)>, Error> {
     let (line, condition) = line.split_once('?').map_or((line, None), |(line, when)| (line, Some(when)));
     if let Some(when) = condition
@@ -519,10 +533,12 @@ fn tensors(line: &'static str, values: &NamedValues) -> Result<Vec<(Operator, Ve
         let ending = if has("n") || has("u") { "" } else { ".weight" };
         let matrix = sides.len() > 1 && !has("t");
         let role = if sides.len() > 1 { TensorRole::Tower } else { TensorRole::Norm };
-        let stored = weight(format!("{name}{ending}"), sides.clone(), role);
+        let name = if name == "." { "" } else { name };
+        let of_module = |ending: &str| format!("{name}{ending}").trim_start_matches('.').to_owned();
+        let stored = weight(of_module(ending), sides.clone(), role);
         let mut weights = vec![Weight { buffer: has("u"), ..stored }];
         if has("b") {
-            weights.push(weight(format!("{name}.bias"), vec![first], TensorRole::Bias));
+            weights.push(weight(of_module(".bias"), vec![first], TensorRole::Bias));
         }
         let operator = if matrix {
             let (input, output) = (of(inner, "inner sides of the tensor"), of(first, "rows of the tensor"));

@@ -1,4 +1,5 @@
-//! GPT-2 and related models of EleutherAI and BigCode: learned or rotary positions, LayerNorm, plain networks.
+//! GPT-2 and related models of EleutherAI, BigCode and Salesforce: learned, rotary or computed positions, LayerNorm,
+//! plain networks.
 
 use serde_json::Value;
 
@@ -188,6 +189,25 @@ pub fn build_first(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(whole.uniform(Layer { norm, arrangement: Arrangement::NormedSum, ..layer }))
 }
 
+/// `ctrl`: computed positions, matrices of their own for Q, K and V, a bias on the head (`modeling_ctrl.py` of
+/// transformers 5.24).
+pub fn build_ctrl(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    summary(keys);
+    let norm = Affine::ScaleAndShift;
+    let (hidden, layers, heads) = widths(keys)?;
+    let context = keys.count(keys.spelling(&["n_positions", "max_position_embeddings"])?)?;
+    let whole = DecoderSpec {
+        norm,
+        names: CTRL_NAMES,
+        head_bias: true,
+        max_context: Some(context.value),
+        ..DecoderSpec::of(keys, hidden, layers, keys.count("vocab_size")?, true)?
+    };
+    let attention = Attention::of(hidden, heads, mha(heads), None)?.biased(true);
+    let network = FeedForward::plain(hidden, keys.count("dff")?, true);
+    Ok(whole.uniform(Layer { norm, ..Layer::new(attention, network) }))
+}
+
 /// Hidden size, layers and heads under GPT-2's key names.
 fn widths(keys: &Keys<'_>) -> Result<(Count, Count, Count), Error> {
     Ok((
@@ -239,6 +259,20 @@ const FIRST_NAMES: TensorNames = TensorNames {
     ],
     transposed: true,
 };
+
+const CTRL_NAMES: TensorNames = TensorNames::of_table(&[
+    ("self_attn.q_proj", "multi_head_attention.Wq"),
+    ("self_attn.k_proj", "multi_head_attention.Wk"),
+    ("self_attn.v_proj", "multi_head_attention.Wv"),
+    ("self_attn.o_proj", "multi_head_attention.dense"),
+    ("mlp.up_proj", "ffn.0"),
+    ("mlp.down_proj", "ffn.2"),
+    ("input_layernorm", "layernorm1"),
+    ("post_attention_layernorm", "layernorm2"),
+    ("model.layers", "transformer.h"),
+    ("model.norm", "transformer.layernorm"),
+    ("model.embed_tokens", "transformer.w"),
+]);
 
 const JAPANESE_NAMES: TensorNames = TensorNames::of_table(&[
     ("self_attn.o_proj.bias", "attention.dense_bias"),
@@ -296,3 +330,20 @@ const NEOX_NAMES: TensorNames = TensorNames::of_table(&[
     ("model.embed_tokens", "gpt_neox.embed_in"),
     ("model", "gpt_neox"),
 ]);
+
+#[cfg(test)]
+mod tests {
+    use crate::graph::model::ModelGraph;
+    use crate::spec::model::ModelConfig;
+
+    #[test]
+    fn a_tied_head_keeps_its_bias() {
+        let text = r#"{"model_type": "ctrl", "n_embd": 6, "n_layer": 2, "n_head": 3, "dff": 10, "vocab_size": 11,
+            "n_positions": 7, "tie_word_embeddings": true}"#;
+        let unique =
+            |text: &str| ModelGraph::build(&ModelConfig::parse(text).unwrap()).unwrap().parameters().unique;
+        let layer = 4 * (6 * 6 + 6) + 2 * 6 * 10 + 10 + 6 + 2 * 12;
+        assert_eq!(unique(text), 11 * 6 + 2 * layer + 12 + 11);
+        assert_eq!(unique(&text.replace("true", "false")) - unique(text), 11 * 6);
+    }
+}

@@ -10,6 +10,7 @@ use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::layer::{Arrangement, Layer};
 use crate::graph::part::names::TensorNames;
+use crate::graph::part::rope::RopeClass;
 use crate::graph::part::window::{interleaved_windows, without_windows};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
@@ -31,6 +32,27 @@ pub fn build_hyperclovax(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole = DecoderSpec { names: HYPERCLOVAX_NAMES, ..whole };
     Ok(whole.uniform(Layer { arrangement: Arrangement::Sandwich, ..layer }))
 }
+
+/// The language model of Chameleon: norms with a shift for each head's queries and keys; with `swin_norm`, the norms
+/// of a layer are behind attention and network (`modeling_chameleon.py` of transformers 5.24).
+pub fn build_chameleon(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    keys.set_aside(&["model_parallel_size"]);
+    let behind = keys.flag("swin_norm", false)?;
+    let names = if behind { CHAMELEON_BEHIND } else { TensorNames::default() };
+    let whole = DecoderSpec { names, ..DecoderSpec::read(keys, false)? };
+    let (heads, kv_heads) = (keys.count("num_attention_heads")?, keys.count_or("num_key_value_heads", 32)?);
+    let attention = Attention::of(whole.hidden, heads, kv_heads, None)?;
+    let attention = attention.rotated(keys, RopeClass::WHOLE)?.biased(keys.flag("attention_bias", false)?);
+    let attention = Attention { qk_norm: QkNorm::EachHeadWithShift, ..attention };
+    let arrangement = if behind { Arrangement::PostNorm } else { Arrangement::PreNorm };
+    let layer = Layer::new(attention, FeedForward::read_biased(keys, whole.hidden)?);
+    Ok(whole.uniform(Layer { arrangement, ..layer }))
+}
+
+const CHAMELEON_BEHIND: TensorNames = TensorNames::of_table(&[
+    ("post_attention_layernorm", "input_layernorm"),
+    ("post_feedforward_layernorm", "post_attention_layernorm"),
+]);
 
 /// `smollm3`: some layers without position encoding; optional windows in those.
 pub fn build_smollm3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
@@ -208,3 +230,26 @@ const INTERNLM2_NAMES: TensorNames = TensorNames::of_table(&[
 
 const BAICHUAN_NAMES: TensorNames =
     TensorNames::of_table(&[("self_attn.q_proj self_attn.k_proj self_attn.v_proj", "self_attn.W_pack")]);
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Map, Value};
+
+    use super::*;
+
+    #[test]
+    fn norms_of_chameleon_are_of_each_head_before_or_behind_the_layer() {
+        let text = r#"{"hidden_size": 6, "num_hidden_layers": 2, "vocab_size": 11, "num_attention_heads": 3,
+            "num_key_value_heads": 1, "intermediate_size": 10, "swin_norm": false}"#;
+        let names = |text: &str| {
+            let map: Map<String, Value> = serde_json::from_str(text).unwrap();
+            let graph = build_chameleon(&Keys::new(&map)).unwrap();
+            let layer = 2 * 6 * 6 + 2 * 2 * 6 + 3 * 6 * 10 + 2 * 6 + 2 * (3 + 1) * 2;
+            assert_eq!(graph.parameters().unique, 2 * 11 * 6 + 6 + 2 * layer);
+            let mut names: Vec<String> = graph.tensors().into_iter().map(|tensor| tensor.name).collect();
+            names.sort();
+            names
+        };
+        assert_eq!(names(text), names(&text.replace("false", "true")));
+    }
+}

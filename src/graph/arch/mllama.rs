@@ -4,7 +4,7 @@
 
 use super::{vision, wrapper};
 use crate::graph::model::{Block, ModelGraph};
-use crate::graph::part::attention::Attention;
+use crate::graph::part::attention::{Attention, QkNorm};
 use crate::graph::part::cross::Cross;
 use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
@@ -36,7 +36,8 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let gates = &["cross_attn_attn_gate", "cross_attn_mlp_gate"];
     let layer = |index| match crossing.contains(&index) {
         true => {
-            let cross = Cross { attention: attention.clone(), positions, gates };
+            let attention = Attention { qk_norm: QkNorm::PerHead, ..attention.clone() };
+            let cross = Cross { attention, source: whole.hidden, positions, gates };
             Layer::of(whole.hidden, Mixer::Cross(cross), network.clone())
         }
         false => Layer::new(attention.clone(), network.clone()),
@@ -49,10 +50,10 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(wrapper::wrap(graph, wrapper::INSIDE_MODEL, vec![tower]))
 }
 
-/// Sets the embedding's own number of rows.
+/// Sets the own number of rows of the tokens' embedding.
 pub(super) fn lengthen(embedding: &mut Block, rows: Count) {
     use crate::graph::operator::Operator;
-    for node in embedding.graph.node_weights_mut() {
+    for node in embedding.graph.node_weights_mut().filter(|node| node.name == "embed_tokens") {
         if let Operator::Embedding { vocab, .. } = &mut node.operator {
             *vocab = rows;
             node.weights.iter_mut().for_each(|weight| weight.shape[0] = rows.value);

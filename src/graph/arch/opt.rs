@@ -1,4 +1,5 @@
-//! OPT: learned positions, biases throughout; the 350M model has norms after its sums and a narrow embedding.
+//! OPT: learned positions, biases throughout; the 350M model has norms after its sums and a narrow embedding. BioGPT,
+//! XGLM and the language models of Kosmos have its layers.
 
 use serde_json::json;
 
@@ -62,6 +63,38 @@ pub fn build_xglm(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     biased(DecoderSpec { names: XGLM_NAMES, ..whole }, heads, keys.count("ffn_dim")?)
 }
 
+/// The language model of Kosmos-2: computed positions, norms before the last matrices of attention and network
+/// (`modeling_kosmos2.py` of transformers 5.24).
+pub fn build_kosmos2(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    keys.only("add_cross_attention", &json!(false))?;
+    kosmos(keys, Some(("self_attn.inner_attn_ln", Affine::ScaleAndShift)), None)
+}
+
+/// The language model of Kosmos-2.5: without the norm in attention, with a table for text and image
+/// (`modeling_kosmos2_5.py` of transformers 5.24).
+pub fn build_kosmos2_5(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    kosmos(keys, None, Some(Count::derived("segments", 2, "text and image")))
+}
+
+fn kosmos(
+    keys: &Keys<'_>,
+    result_norm: Option<(&'static str, Affine)>,
+    segments: Option<Count>,
+) -> Result<ModelGraph, Error> {
+    keys.set_aside(&["scale_embedding"]);
+    let norm = Affine::ScaleAndShift;
+    let named = |names: [&'static str; 2]| keys.count(keys.spelling(&names)?);
+    let hidden = named(["embed_dim", "hidden_size"])?;
+    let layers = named(["layers", "num_hidden_layers"])?;
+    let heads = named(["attention_heads", "num_attention_heads"])?;
+    let whole = DecoderSpec::of(keys, hidden, layers, keys.count("vocab_size")?, true)?;
+    let whole = DecoderSpec { norm, names: KOSMOS_NAMES, segments, ..whole };
+    let attention = Attention::of(hidden, heads, mha(heads), None)?.biased(true);
+    let network = FeedForward::plain(hidden, keys.count("ffn_dim")?, true);
+    let network = FeedForward { inner_norm: Some(("ffn_layernorm", norm)), ..network };
+    Ok(whole.uniform(Layer { norm, ..Layer::new(Attention { result_norm, ..attention }, network) }))
+}
+
 /// Pre-norm layers with biases throughout.
 fn biased(whole: DecoderSpec, heads: Count, width: Count) -> Result<ModelGraph, Error> {
     let norm = Affine::ScaleAndShift;
@@ -69,6 +102,17 @@ fn biased(whole: DecoderSpec, heads: Count, width: Count) -> Result<ModelGraph, 
     let network = FeedForward::plain(whole.hidden, width, true);
     Ok(DecoderSpec { norm, ..whole }.uniform(Layer { norm, ..Layer::new(attention, network) }))
 }
+
+const KOSMOS_NAMES: TensorNames = TensorNames::of_table(&[
+    ("input_layernorm", "self_attn_layer_norm"),
+    ("post_attention_layernorm", "final_layer_norm"),
+    ("self_attn.o_proj", "self_attn.out_proj"),
+    ("mlp.up_proj", "ffn.fc1"),
+    ("mlp.down_proj", "ffn.fc2"),
+    ("mlp", "ffn"),
+    ("model.norm", "model.layer_norm"),
+    ("model.embed_segments", "model.segment_emb"),
+]);
 
 const BIOGPT_NAMES: TensorNames = TensorNames::of_table(&[
     ("input_layernorm", "self_attn_layer_norm"),
@@ -108,3 +152,22 @@ const NAMES_AFTER: TensorNames = TensorNames::of_table(&[
     ("mlp.down_proj", "fc2"),
     ("model", "model.decoder"),
 ]);
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Map, Value};
+
+    use super::*;
+
+    #[test]
+    fn norms_inside_attention_and_network_have_shifts() {
+        let text = r#"{"embed_dim": 6, "layers": 2, "attention_heads": 3, "ffn_dim": 10, "vocab_size": 11}"#;
+        let map: Map<String, Value> = serde_json::from_str(text).unwrap();
+        let unique = |build: fn(&Keys<'_>) -> Result<ModelGraph, Error>| {
+            build(&Keys::new(&map)).unwrap().parameters().unique
+        };
+        let layer = 4 * (6 * 6 + 6) + 2 * 6 * 10 + 10 + 6 + 20 + 2 * 12;
+        assert_eq!(unique(build_kosmos2), 11 * 6 + 2 * (layer + 12) + 12);
+        assert_eq!(unique(build_kosmos2_5), (11 + 2) * 6 + 2 * layer + 12);
+    }
+}

@@ -1,15 +1,16 @@
-//! Families whose layers are Llama's or Qwen's with further tensors: DiffLlama, Doge, JetMoe, ModernBERT's decoder and
-//! Inkling.
+//! Families whose layers are Llama's or Qwen's with further tensors: CPM-Ant, DiffLlama, Doge, JetMoe, ModernBERT's
+//! decoder and Inkling.
 //!
-//! Source: the modular files of these classes in transformers 5.24.
+//! Source: the files of these classes in transformers 5.24.
 
 use serde_json::json;
 
+use super::mllama::lengthen;
 use crate::graph::assembly::{Affine, weight};
 use crate::graph::cache::Cache;
 use crate::graph::model::{ModelGraph, OperatorNode};
 use crate::graph::operator::Operator;
-use crate::graph::part::attention::{Attention, QkNorm};
+use crate::graph::part::attention::{Attention, QkNorm, mha};
 use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::kinds::layer_kinds;
@@ -74,6 +75,49 @@ pub fn build_doge(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     sides.extend(bias.then(|| Side::elements("self_attn.dt_proj.bias", vec![heads])));
     let network = FeedForward::read_biased(keys, hidden)?;
     Ok(whole.uniform(with_sides(Layer::new(attention, network), sides)))
+}
+
+const CPMANT: TensorNames = TensorNames::of_table(&[
+    ("input_layernorm", "self_att.layernorm_before_attention"),
+    ("self_attn.q_proj", "self_att.self_attention.project_q"),
+    ("self_attn.k_proj", "self_att.self_attention.project_k"),
+    ("self_attn.v_proj", "self_att.self_attention.project_v"),
+    ("self_attn.o_proj", "self_att.self_attention.attention_out"),
+    ("post_attention_layernorm", "ffn.layernorm_before_ffn"),
+    ("mlp.gate_proj", "ffn.ffn.w_in.w_0"),
+    ("mlp.up_proj", "ffn.ffn.w_in.w_1"),
+    ("mlp.down_proj", "ffn.ffn.w_out"),
+    ("model.layers", "cpmant.encoder.layers"),
+    ("model.norm", "cpmant.encoder.output_layernorm"),
+    ("model.embed_tokens", "cpmant.input_embedding"),
+    ("model.embed_segments", "cpmant.segment_embedding"),
+]);
+
+/// `cpmant`: learned prompts and segments in the embedding, one table of score biases for all layers, a head that no
+/// key ties.
+pub fn build_cpmant(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    keys.set_aside(&["position_bias_max_distance"]);
+    let segments = keys.count_or("segment_types", 32)?;
+    let whole = DecoderSpec {
+        names: CPMANT,
+        tied: false,
+        segments: Some(segments),
+        ..DecoderSpec::read(keys, false)?
+    };
+    let heads = keys.count("num_attention_heads")?;
+    let attention = Attention::of(whole.hidden, heads, mha(heads), Some(keys.count("dim_head")?))?;
+    let network = FeedForward::gated(whole.hidden, keys.count("dim_ff")?);
+    let mut graph = whole.uniform(Layer::new(attention, network));
+    let prompts = keys.count_or("prompt_types", 32)?.value * keys.count_or("prompt_length", 32)?.value;
+    let rows = whole.vocab.value + prompts;
+    let rows = Count::derived("embedding_rows", rows, "vocab_size + prompt_types × prompt_length");
+    lengthen(&mut graph.embedding, rows);
+    let biases = keys.count_or("position_bias_num_buckets", 512)?.value + segments.value * segments.value;
+    let name = "cpmant.position_bias.relative_attention_bias";
+    let table = weight(name, vec![biases, heads.value], TensorRole::Norm);
+    let norm = graph.head.graph.node_weights_mut().find(|node| node.name == "final_norm");
+    norm.into_iter().for_each(|node| node.weights.push(table.clone()));
+    Ok(graph)
 }
 
 const JETMOE: TensorNames = TensorNames::of_table(&[
@@ -295,6 +339,17 @@ mod tests {
         let graph = graph(r#""model_type": "modernbert-decoder""#);
         let layer = 4 * 6 * 6 + 3 * 6 * 10 + 2 * 6;
         assert_eq!(graph.parameters().unique, 11 * 6 + 2 * layer - 6 + 2 * 6 + 6 * 6 + 6 + 11);
+    }
+
+    #[test]
+    fn prompts_are_rows_of_the_embedding_and_biases_of_scores_are_there_once() {
+        let text = r#"{"model_type": "cpmant", "hidden_size": 6, "num_hidden_layers": 2, "vocab_size": 11,
+            "num_attention_heads": 3, "dim_head": 5, "dim_ff": 10, "prompt_types": 2, "prompt_length": 4,
+            "segment_types": 3, "position_bias_num_buckets": 8, "tie_word_embeddings": true}"#;
+        let graph = ModelGraph::build(&ModelConfig::parse(text).unwrap()).unwrap();
+        let layer = 4 * 6 * 15 + 3 * 6 * 10 + 2 * 6;
+        let embedding = (11 + 2 * 4 + 3) * 6;
+        assert_eq!(graph.parameters().unique, embedding + 2 * layer + 6 + (8 + 3 * 3) * 3 + 11 * 6);
     }
 
     #[test]

@@ -149,13 +149,17 @@ const OWN: &[&str] = &["qwen2_5_omni_thinker", "qwen3_omni_moe_thinker"];
 /// Wrappers whose missing key is that of the language model.
 const INHERITING: &[&str] = &["perception_lm"];
 
-/// The same, whatever version wrote the file: the class takes over the language model's key (transformers 5.24).
+/// The same, whatever version wrote the file: the class takes over the language model's key, or the language model
+/// has a head of its own, which it ties itself (transformers 5.24).
 const FORWARDING: &[&str] = &[
+    "blip",
     "fast_vlm",
     "glm4v",
     "glm4v_moe",
     "glm_ocr",
     "hunyuan_vl",
+    "kosmos-2",
+    "kosmos-2.5",
     "llava",
     "llava_next_video",
     "llava_onevision",
@@ -170,6 +174,7 @@ const FORWARDING: &[&str] = &[
 /// Of the other wrappers, whose own key decides, those that tie the head by class default.
 const TYING: &[&str] = &[
     "aya_vision",
+    "blip",
     "cohere2_vision",
     "deepseek_vl",
     "deepseek_vl_hybrid",
@@ -191,6 +196,8 @@ const TYING: &[&str] = &[
     "internvl",
     "janus",
     "kimi_k25",
+    "kosmos-2",
+    "kosmos-2.5",
     "lfm2_vl",
     "lfm3_vl",
     "lighton_ocr",
@@ -273,7 +280,11 @@ pub fn retied(mut graph: ModelGraph, tied: bool) -> ModelGraph {
     let found = graph.head.order.iter().find_map(vocabulary);
     if let Some((node, shape)) = found.filter(|_| tied != graph.tied) {
         let stored = weight("lm_head.weight", shape, TensorRole::LmHead);
-        graph.head.graph[node].weights = if tied { vec![] } else { vec![stored] };
+        let weights = &mut graph.head.graph[node].weights;
+        weights.retain(|weight| weight.role == TensorRole::Bias);
+        if !tied {
+            weights.insert(0, stored);
+        }
         graph.tied = tied;
     }
     graph

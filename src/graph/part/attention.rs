@@ -30,6 +30,8 @@ pub enum QkNorm {
     PerHeadWithShift,
     /// One scale of `head_dim` per head, in one tensor (Command R+).
     EachHead,
+    /// One scale and shift of `head_dim` per head, in one tensor each (Chameleon).
+    EachHeadWithShift,
     /// One scale of `head_dim` per head, in a separate tensor each (StableLM-2-12B).
     PerHeadTensors,
     /// Over the whole projection, with one scale per element (MiniMax-M2, OLMo-2).
@@ -112,8 +114,8 @@ pub struct Attention {
     pub v_head_dim: Option<Count>,
     /// Source of keys and values.
     pub source: KvSource,
-    /// A norm over all heads of the result, before the output projection (BitNet).
-    pub result_norm: Option<&'static str>,
+    /// A norm over all heads of the result, before the output projection (BitNet, Kosmos-2).
+    pub result_norm: Option<(&'static str, Affine)>,
     /// The gate on the result.
     pub output_gate: Option<OutputGate>,
     /// A norm without weights on each value head (Gemma-3n, Gemma-4).
@@ -252,7 +254,7 @@ impl Attention {
         let attention = self.kernel(block, (q, k, v), indexer);
         let attention = gated(block, attention, gate, o_width);
         let attention = match self.result_norm {
-            Some(tensor) => block.stream_norm(attention, "result_norm", tensor, Affine::Scale),
+            Some((tensor, affine)) => block.stream_norm(attention, "result_norm", tensor, affine),
             None => attention,
         };
         block.linear(
@@ -327,10 +329,10 @@ impl Attention {
         };
         let affine = match self.qk_norm {
             QkNorm::Plain => Affine::Absent,
-            norm => Affine::shift(norm == QkNorm::PerHeadWithShift),
+            norm => Affine::shift(matches!(norm, QkNorm::PerHeadWithShift | QkNorm::EachHeadWithShift)),
         };
         let learns = match self.qk_norm {
-            QkNorm::EachHead => NormRows::Stacked,
+            QkNorm::EachHead | QkNorm::EachHeadWithShift => NormRows::Stacked,
             QkNorm::PerHeadTensors => NormRows::PerTensor,
             _ => NormRows::Shared,
         };

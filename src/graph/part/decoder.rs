@@ -32,6 +32,8 @@ pub struct DecoderSpec {
     pub final_norm: bool,
     /// Rows of learned position embeddings (GPT-2, OPT).
     pub positions: Option<Count>,
+    /// Rows of a table of segments, of which a token reads one (CPM-Ant, Kosmos-2.5).
+    pub segments: Option<Count>,
     /// A norm after the embedding (BLOOM).
     pub embedding_norm: bool,
     /// Width of embedding and head, if projections connect them to the stream (OPT-350m).
@@ -74,6 +76,7 @@ impl DecoderSpec {
             norm: Affine::Scale,
             final_norm: true,
             positions: None,
+            segments: None,
             embedding_norm: false,
             embedding_width: None,
             head_bias: false,
@@ -153,12 +156,14 @@ impl DecoderSpec {
         if self.embedding_width.is_some() {
             stream = self.projection(&mut block, stream, "project_in", width, self.hidden);
         }
-        if let Some(rows) = self.positions {
-            let positions = "model.embed_positions.weight";
-            let positions =
-                lookup(&mut block, "embed_positions", positions, rows, self.hidden, Split::Replicate);
+        for (rows, name, tensor, add) in [
+            (self.positions, "embed_positions", "model.embed_positions.weight", "positions_add"),
+            (self.segments, "embed_segments", "model.embed_segments.weight", "segments_add"),
+        ] {
+            let Some(rows) = rows else { continue };
+            let added = lookup(&mut block, name, tensor, rows, self.hidden, Split::Replicate);
             let sum = Operator::Add { width: self.hidden };
-            stream = block.node("positions_add", sum, vec![], &[stream, positions]);
+            stream = block.node(add, sum, vec![], &[stream, added]);
         }
         if self.embedding_norm {
             block.stream_norm(stream, "embedding_norm", "model.embed_norm", self.norm);

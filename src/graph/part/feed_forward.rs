@@ -26,8 +26,8 @@ pub struct FeedForward {
     pub learned: &'static [&'static str],
     /// Scalars of the activation that checkpoints store as buffers.
     pub constants: &'static [&'static str],
-    /// A norm before the last matrix, by its name below the network's (BitNet).
-    pub inner_norm: Option<&'static str>,
+    /// A norm before the last matrix, by its name below the network's (BitNet, Kosmos-2).
+    pub inner_norm: Option<(&'static str, Affine)>,
 }
 
 /// Operator names, which distinguish shared experts from a dense network.
@@ -124,8 +124,8 @@ impl FeedForward {
         });
         let activated = block.node(names.activation, activation, learned.chain(constants).collect(), &wide);
         let activated = match inner_norm {
-            Some(stored) => {
-                block.stream_norm(activated, "inner_norm", &format!("{tensor}.{stored}"), Affine::Scale)
+            Some((stored, affine)) => {
+                block.stream_norm(activated, "inner_norm", &format!("{tensor}.{stored}"), affine)
             }
             None => activated,
         };

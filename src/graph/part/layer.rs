@@ -218,6 +218,7 @@ impl Layer {
         };
         self.extras.finish(&mut block, stream, self.hidden);
         caches.extend(&self.extras.states);
+        caches.extend(self.extras.adapter.iter().flat_map(|adapter| adapter.cross.caches()));
         block.finish(name, layers, caches)
     }
 
@@ -254,6 +255,11 @@ impl Layer {
         if of == NormedSum {
             stream = normed;
         }
+        if let Some(cross) = &self.extras.crossed {
+            stream = self.crossed(block, stream, cross);
+            normed = stream;
+            caches.extend(cross.caches());
+        }
         let mut sums = self.networked(block, normed, stream);
         if matches!(of, PostNorm | Sandwich) {
             let whole = self.one(block, "experts_add", sums);
@@ -265,6 +271,13 @@ impl Layer {
             sum = self.normed(block, sum, "post_ffn_norm", "post_feedforward_layernorm");
         }
         (sum, caches)
+    }
+
+    /// Cross-attention to an encoder's states, and the norm of its sum with the stream.
+    fn crossed(&self, block: &mut Assembly, stream: NodeIndex, cross: &Cross) -> NodeIndex {
+        let attended = cross.assemble(block, stream);
+        let sum = self.add(block, "cross_add", &[attended, stream]);
+        self.normed(block, sum, "cross_norm", "cross_layernorm")
     }
 
     /// Two attentions with a dense network each; the experts read what the first network reads, and their result is

@@ -1,9 +1,11 @@
-//! Layer additions of Gemma-3n and Gemma-4: per-layer inputs from a second embedding, and additional streams.
+//! Layer additions: per-layer inputs from a second embedding and additional streams (Gemma-3n, Gemma-4), further
+//! tensors, cross-attention in a layer.
 //!
 //! Independent of attention and networks.
 
 use petgraph::graph::NodeIndex;
 
+use super::cross::{Cross, CrossAdapter};
 use super::feed_forward::FeedForward;
 use super::layer::Mixer;
 use super::ngrams::Ngrams;
@@ -85,6 +87,10 @@ pub struct Extras {
     pub unnormed: bool,
     /// Embeddings of n-grams, added to all streams before the mixer.
     pub ngrams: Option<Ngrams>,
+    /// Cross-attention between the norm after the mixer and the network, with a norm of its own (BLIP).
+    pub crossed: Option<Box<Cross>>,
+    /// The same with a network at the layer's end.
+    pub adapter: Option<Box<CrossAdapter>>,
     /// A second attention and network after the first, around which the layer's experts run (LongCat).
     pub second: Option<Box<(Mixer, FeedForward)>>,
 }
@@ -184,6 +190,9 @@ impl Extras {
     /// Adds the operators after the layer's last sum.
     pub fn finish(&self, block: &mut Assembly, stream: NodeIndex, hidden: Count) {
         let mut stream = stream;
+        if let Some(adapter) = &self.adapter {
+            stream = adapter.assemble(block, stream);
+        }
         if let Some(altup) = &self.altup {
             stream = altup.correct(block, stream, hidden);
         }

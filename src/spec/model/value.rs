@@ -11,7 +11,7 @@ const LIMITS: [(u64, &str); 6] = [
     (
         2_000,
         "num_hidden_layers num_layers n_layer n_layers num_transformer_layers num_global_layers \
-         vt_num_hidden_layers depth",
+         vt_num_hidden_layers depth layers decoder_layers",
     ),
     (100, "mtp_num_hidden_layers num_nextn_predict_layers"),
     (100_000, "num_attention_heads num_key_value_heads num_experts num_local_experts n_routed_experts"),
