@@ -43,6 +43,12 @@ pub(super) fn stage_elements(
             add(&tied_head(model), 1);
         }
     }
+    // Weights that several layers of the stage read are there once.
+    for (block, &again) in model.blocks.iter().zip(&stage.sharing) {
+        for (role, &count) in block.shared.iter().enumerate() {
+            sums[usize::from(quantised[role])] -= count * again;
+        }
+    }
     // Routed experts in host memory take no device memory.
     let routed = TensorRole::Expert as usize;
     let away = model.blocks.iter().zip(&stage.hosted);
@@ -240,7 +246,8 @@ pub fn in_host_memory<R: Reading>(
         let mut sum = Qty::literal(0.0 * BYTE);
         for kind in instance.kinds.iter() {
             let layers = kind.hosted.clone();
-            let there = StageKind { layers, hosted: vec![], first: false, last: false, times: kind.times };
+            let (hosted, sharing, times) = (vec![], vec![], kind.times);
+            let there = StageKind { layers, hosted, sharing, first: false, last: false, times };
             let held = match tensors {
                 HostedTensors::Layers => {
                     let held = stage_footprint(read, instance, phase, &there, load, machine);

@@ -1,5 +1,6 @@
 //! Llama, Mistral and related models: GQA and a gated feed-forward network.
 
+use crate::graph::assembly::Affine;
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::Attention;
 use crate::graph::part::decoder::DecoderSpec;
@@ -25,8 +26,8 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 pub fn build_bitnet(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole = DecoderSpec::read(keys, false)?;
     let attention = Attention::read_grouped(keys, whole.hidden)?.biased(keys.flag("attention_bias", false)?);
-    let attention = Attention { result_norm: Some("self_attn.attn_sub_norm"), ..attention };
-    let network = FeedForward { inner_norm: Some("ffn_sub_norm"), ..FeedForward::read(keys, whole.hidden)? };
+    let attention = Attention { result_norm: Some(("self_attn.attn_sub_norm", Affine::Scale)), ..attention };
+    let network = FeedForward { inner_norm: Some(("ffn_sub_norm", Affine::Scale)), ..FeedForward::read(keys, whole.hidden)? };
     Ok(whole.uniform(Layer::new(attention, network)))
 }
 

@@ -137,6 +137,8 @@ impl DecoderSpec {
             ignored_keys: vec![],
             layer_prefix: self.names.of("model.layers"),
             layer_block,
+            stores: vec![],
+            carried: None,
         }
     }
 

@@ -8,6 +8,7 @@ use super::feed_forward::FeedForward;
 use super::layer::Mixer;
 use super::ngrams::Ngrams;
 use super::recurrent::{fixed, product};
+use super::shared_transformer::SharedTransformer;
 use crate::graph::assembly::{Affine, Assembly, Matrix, weight};
 use crate::graph::cache::Cache;
 use crate::graph::operator::{Operator, Split};
@@ -83,6 +84,8 @@ pub struct Extras {
     pub states: Vec<Cache>,
     /// No norm before the mixer.
     pub unnormed: bool,
+    /// A transformer that several layers share, before the mixer.
+    pub transformer: Option<Box<SharedTransformer>>,
     /// Embeddings of n-grams, added to all streams before the mixer.
     pub ngrams: Option<Ngrams>,
     /// A second attention and network after the first, around which the layer's experts run (LongCat).
