@@ -31,6 +31,11 @@ pub struct Parameters {
     pub mtp: u64,
     /// Copies of embedding and head that the checkpoint stores for multi-token prediction.
     pub mtp_copies: u64,
+    /// Parameters that layers read again since they share weights: those of all layers add up to `unique` and these.
+    ///
+    /// None where every layer has its own weights.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_again: Option<u64>,
 }
 
 /// Cached elements per token of a sequence, over all layers.
@@ -162,6 +167,12 @@ impl ModelGraph {
             active: total(OperatorNode::active_parameters),
             mtp: shipped - mtp_copies,
             mtp_copies,
+            read_again: (!self.stores.is_empty()).then(|| {
+                let again = |(block, node, copies): &(&Block, &OperatorNode, u64)| {
+                    (block.repeats() - copies) * node.parameters()
+                };
+                stored.iter().map(again).sum()
+            }),
         }
     }
 
