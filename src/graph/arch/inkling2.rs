@@ -48,7 +48,7 @@ fn text(keys: &Keys<'_>, looped: Option<LayerLoop>) -> Result<ModelGraph, Error>
     keys.set_aside(&["qk_l2_clip_threshold", "rel_l2_clip_threshold", "n_layers_per_attn_res_block"]);
     let (hidden, layers) = (keys.count("hidden_size")?, keys.count("num_hidden_layers")?);
     let (rows, head) = (keys.count("vocab_size")?, keys.count_or("unpadded_vocab_size", 200_058)?);
-    let order = looped.as_ref().map_or_else(
+    let order: Vec<(usize, bool)> = looped.as_ref().map_or_else(
         || (0..layers.value as usize).map(|layer| (layer, false)).collect(),
         |looped| looped.order(layers.value as usize),
     );
