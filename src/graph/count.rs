@@ -132,8 +132,11 @@ impl ModelGraph {
         let mut known: HashSet<(&str, &str)> = HashSet::new();
         let mut found = vec![];
         for block in &self.blocks {
-            let stores: HashSet<&str> =
-                block.layers.iter().filter_map(|layer| Some(self.stores.get(*layer as usize)?.as_str())).collect();
+            let stores: HashSet<&str> = block
+                .layers
+                .iter()
+                .filter_map(|layer| Some(self.stores.get(*layer as usize)?.as_str()))
+                .collect();
             let nodes = || block.graph.node_weights();
             let copies = |node: &OperatorNode| match node.first_shared() {
                 Some(name) => stores.iter().filter(|store| !known.contains(&(**store, name))).count() as u64,

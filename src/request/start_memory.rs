@@ -137,7 +137,8 @@ pub fn start_needs(catalog: &Catalog, of: &StartInputs, stated: &Scenario) -> Re
 
 /// Elements of the routed experts of an operator of a block on a device, of all layers.
 fn expert_elements(node: &OperatorNode, copies: u64, tp: u64) -> f64 {
-    let experts = node.weights.iter().filter(|weight| weight.role == TensorRole::Expert).map(Weight::elements);
+    let experts =
+        node.weights.iter().filter(|weight| weight.role == TensorRole::Expert).map(Weight::elements);
     (experts.sum::<u64>() * copies / tp) as f64
 }
 

@@ -128,7 +128,8 @@ impl ResolvedScenario {
             return Err(Error::new("model", found, "a model that generates text", fix));
         }
         if graph.reads_foreign_caches() {
-            let found = format!("{}, a draft that reads the KV cache of its target and keeps none", model.name);
+            let found =
+                format!("{}, a draft that reads the KV cache of its target and keeps none", model.name);
             let fix = "choose its target as the model, and this one with --draft";
             return Err(Error::new("model", found, "a model with a KV cache of its own", fix));
         }

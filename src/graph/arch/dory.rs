@@ -96,9 +96,15 @@ impl DoryLoop {
                 complete(key, list.len(), stated, COPY)?;
                 let (mixers, networks): (Vec<_>, Vec<_>) =
                     list.into_iter().enumerate().partition(|(at, _)| (*at as u64).is_multiple_of(unit));
-                let words = |list: Vec<(usize, String)>| list.into_iter().map(|(_, word)| word).collect::<Vec<_>>();
+                let words =
+                    |list: Vec<(usize, String)>| list.into_iter().map(|(_, word)| word).collect::<Vec<_>>();
                 kinds_of(key, &words(networks), &[("mlp", ())], COPY)?;
-                kinds_of(key, &words(mixers), &[("full_attention", true), ("sliding_attention", false)], COPY)?
+                kinds_of(
+                    key,
+                    &words(mixers),
+                    &[("full_attention", true), ("sliding_attention", false)],
+                    COPY,
+                )?
             }
         };
         let number = |key: &'static str, default: u64| -> Result<u64, Error> {
@@ -171,7 +177,8 @@ mod tests {
 
     #[test]
     fn earlier_passes_without_a_cache_of_their_own_project_and_keep_nothing() {
-        let alone = graph(&DORY.replace(r#""n_input"#, r#""recurrent_kv_cache_mode": "last_loop", "n_input"#));
+        let alone =
+            graph(&DORY.replace(r#""n_input"#, r#""recurrent_kv_cache_mode": "last_loop", "n_input"#));
         assert_eq!(alone.parameters(), graph(DORY).parameters());
         assert_eq!(alone.kv_elements_per_token().growing, 3 * 2 * 5);
     }
@@ -188,7 +195,8 @@ mod tests {
 
     #[test]
     fn sections_that_do_not_add_up_are_refused() {
-        let text = DORY.replace(r#""n_output_layers": 1"#, r#""n_output_layers": 1, "n_recurrent_layers": 1"#);
+        let text =
+            DORY.replace(r#""n_output_layers": 1"#, r#""n_output_layers": 1, "n_recurrent_layers": 1"#);
         let error = ModelGraph::build(&ModelConfig::parse(&text).expect("JSON")).expect_err("a wrong sum");
         assert_eq!(error.key, "n_recurrent_layers");
     }

@@ -74,7 +74,10 @@ mod tests {
         let tensors = graph.tensors();
         let of = |stack: &str| tensors.iter().filter(|tensor| tensor.name.contains(stack)).count();
         assert_eq!([of("L_module"), of("H_module")], [2 * 8, 2 * 8]);
-        assert_eq!([&graph.stores[5], &graph.stores[6]], ["model.L_module.layers.1", "model.H_module.layers.0"]);
+        assert_eq!(
+            [&graph.stores[5], &graph.stores[6]],
+            ["model.L_module.layers.1", "model.H_module.layers.0"]
+        );
     }
 
     #[test]

@@ -148,7 +148,11 @@ impl LayerLoop {
         let [from, to] = [self.layers.start, self.layers.end].map(|end| end.min(layers));
         let pass = |pass: u64| (from..to).map(move |layer| (layer, pass > 0));
         let loops = (0..self.passes).flat_map(pass);
-        (0..from).map(|layer| (layer, false)).chain(loops).chain((to..layers).map(|layer| (layer, false))).collect()
+        (0..from)
+            .map(|layer| (layer, false))
+            .chain(loops)
+            .chain((to..layers).map(|layer| (layer, false)))
+            .collect()
     }
 
     /// The gates of messages to queries, keys, values and experts.

@@ -27,7 +27,10 @@ pub fn build_bitnet(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole = DecoderSpec::read(keys, false)?;
     let attention = Attention::read_grouped(keys, whole.hidden)?.biased(keys.flag("attention_bias", false)?);
     let attention = Attention { result_norm: Some(("self_attn.attn_sub_norm", Affine::Scale)), ..attention };
-    let network = FeedForward { inner_norm: Some(("ffn_sub_norm", Affine::Scale)), ..FeedForward::read(keys, whole.hidden)? };
+    let network = FeedForward {
+        inner_norm: Some(("ffn_sub_norm", Affine::Scale)),
+        ..FeedForward::read(keys, whole.hidden)?
+    };
     Ok(whole.uniform(Layer::new(attention, network)))
 }
 

@@ -103,9 +103,9 @@ pub fn build_second(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     // The class has adapters on networks whatever these say.
     keys.only("use_shared_mlp_adapter", &json!(true))?;
     let rank = keys.count_or("adapter_rank", 128)?;
-    let intermediate = keys.count_or_none("intermediate_size")?.unwrap_or_else(|| {
-        Count::derived("intermediate_size", 4 * hidden.value, "4 × hidden_size")
-    });
+    let intermediate = keys
+        .count_or_none("intermediate_size")?
+        .unwrap_or_else(|| Count::derived("intermediate_size", 4 * hidden.value, "4 × hidden_size"));
     let network = FeedForward { bias, adapter: Some(rank), ..FeedForward::gated(hidden, intermediate) };
     let shared = SharedTransformer { attention: second_attention(keys, hidden, rank)?, network };
     let words = [("linear_attention", false), ("mamba", false), ("hybrid", true)];

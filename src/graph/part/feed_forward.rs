@@ -104,7 +104,8 @@ impl FeedForward {
         names: &FeedForwardNames,
         role: TensorRole,
     ) -> NodeIndex {
-        let FeedForward { hidden, intermediate, gated, bias, learned, constants, inner_norm, adapter } = *self;
+        let FeedForward { hidden, intermediate, gated, bias, learned, constants, inner_norm, adapter } =
+            *self;
         let column = |name, stored: &str| Matrix {
             name,
             tensor: format!("{tensor}.{stored}"),

@@ -101,7 +101,8 @@ impl Mamba {
         name: &'static str,
         (groups, width): (Count, Count),
     ) -> NodeIndex {
-        let channels = Count::derived("mamba_head_dim", self.inner.value / groups.value, "d_inner / n_mamba_heads");
+        let channels =
+            Count::derived("mamba_head_dim", self.inner.value / groups.value, "d_inner / n_mamba_heads");
         let back = name == "dt_proj";
         let (input, output) = if back { (width, channels) } else { (channels, width) };
         let shape = vec![groups.value, output.value, input.value];

@@ -140,7 +140,8 @@ impl RigBuilder<'_> {
         let first = self.member(used, 1)?;
         if !first.graph.stores.is_empty() {
             let found = format!("{}, whose layers share weights", first.model.name);
-            let fix = "name equal devices with --hardware: their pipeline stages each hold shared weights once";
+            let fix =
+                "name equal devices with --hardware: their pipeline stages each hold shared weights once";
             return Err(Error::new("model", found, "a model whose layers have weights of their own", fix));
         }
         let mut members = Vec::new();
