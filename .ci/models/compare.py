@@ -45,15 +45,8 @@ def inspect(binary, config):
 
 
 def weights(answer):
-    """Shapes of the product's weights, each as often as it has layers."""
-    found = collections.Counter()
-    for block in answer["blocks"]:
-        times = max(1, len(block["layers"]))
-        for operator in block["operators"]:
-            for weight in operator["weights"]:
-                if not weight["buffer"]:
-                    found[plain(weight["shape"])] += times
-    return found
+    """Shapes of the product's weights, each once: layers may share them."""
+    return collections.Counter(plain(weight["shape"]) for weight in answer["tensors"] if not weight["buffer"])
 
 
 def plain(shape):

@@ -12,6 +12,7 @@ pub mod deepseek;
 pub mod deepseek_sparse;
 pub mod deepseek_v4;
 pub mod described;
+pub mod dory;
 pub mod evolla;
 pub mod exaone;
 pub mod gemma;
@@ -21,6 +22,7 @@ pub mod glm;
 pub mod gpt;
 pub mod gpt_oss;
 pub mod granite_swa;
+pub mod hrm_text;
 pub mod idefics;
 pub mod inkling2;
 pub mod internvl;
@@ -70,6 +72,7 @@ pub mod switches;
 pub mod vision;
 pub mod vision_language;
 pub mod wrapper;
+pub mod zamba;
 pub mod zaya;
 
 use super::model::ModelGraph;
@@ -141,6 +144,7 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("deepseek_vl_hybrid", "DeepseekVLHybridForConditionalGeneration", described::build),
     of("diffllama", "DiffLlamaForCausalLM", sided::build_diffllama),
     of("doge", "DogeForCausalLM", sided::build_doge),
+    of("dory", "DoryForCausalLM", dory::build),
     of("dots1", "Dots1ForCausalLM", deepseek::build_dots1),
     of("dots3_note", "Dots3NoteForConditionalGeneration", described::build),
     of("dots3_note_text", "Dots3NoteForCausalLM", latent_variants::build_dots3),
@@ -208,6 +212,7 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("granitemoehybrid", "GraniteMoeHybridForCausalLM", mamba_hybrid::build_granite),
     of("granitemoeshared", "GraniteMoeSharedForCausalLM", moe_variants::build_granitemoe_shared),
     of("helium", "HeliumForCausalLM", llama_variants::build_helium),
+    of("hrm_text", "HrmTextForCausalLM", hrm_text::build),
     of("hunyuan_v1_dense", "HunYuanDenseV1ForCausalLM", llama_variants::build_hunyuan),
     of("hunyuan_v1_moe", "HunYuanMoEV1ForCausalLM", moe_variants::build_hunyuan),
     of("hunyuan_vl", "HunYuanVLForConditionalGeneration", described::build),
@@ -224,6 +229,8 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("idefics2", "Idefics2ForConditionalGeneration", described::build),
     of("idefics3", "Idefics3ForConditionalGeneration", llava::build_idefics3),
     of("inkling2", "Inkling2ForConditionalGeneration", described::build),
+    of("inkling2_loop", "Inkling2LoopForConditionalGeneration", described::build),
+    of("inkling2_loop_text", "Inkling2LoopForCausalLM", inkling2::build_loop),
     of("inkling2_text", "Inkling2ForCausalLM", inkling2::build),
     of("inkling_mm_model", "InklingForConditionalGeneration", described::build),
     of("inkling_text", "InklingForCausalLM", sided::build_inkling),
@@ -378,6 +385,8 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("xlstm", "xLSTMForCausalLM", memory_cells::build_xlstm),
     of("xverse", "XverseForCausalLM", llama_variants::build_xverse),
     of("youtu", "YoutuForCausalLM", deepseek::build_youtu),
+    of("zamba", "ZambaForCausalLM", zamba::build),
+    of("zamba2", "Zamba2ForCausalLM", zamba::build_second),
     of("zaya", "ZayaForCausalLM", zaya::build),
 ];
 
@@ -513,10 +522,6 @@ static OTHER_CLASSES: &[&str] = &[
 
 /// Types of transformers whose form no graph has, with what is expected instead.
 static OTHER_FORMS: &[(&[&str], &str)] = &[
-    (
-        &["dory", "hrm_text", "inkling2_loop", "inkling2_loop_text", "zamba", "zamba2"],
-        "a model whose layers run once per token, each with weights of its own",
-    ),
     (&["blt"], "a model of tokens, not of bytes in patches of varying length"),
     (&["pi0"], "a model that generates text, not actions"),
     (&["xlnet"], "a model that keeps keys and values, not hidden states that each step projects again"),
@@ -578,8 +583,8 @@ mod tests {
 
     #[test]
     fn a_model_of_another_form_is_refused_with_its_form() {
-        let error = error(r#"{"model_type": "zamba2", "architectures": ["Zamba2ForCausalLM"]}"#);
-        assert!(error.expected.contains("once per token"), "{error}");
+        let error = error(r#"{"model_type": "blt", "architectures": ["BltForCausalLM"]}"#);
+        assert!(error.expected.contains("bytes"), "{error}");
     }
 
     #[test]

@@ -189,6 +189,16 @@ impl Assembly {
         }
     }
 
+    /// Marks the weights of the operators after the first `kept` whose names are among `these` as shared by several layers.
+    pub fn share(&mut self, kept: usize, these: impl Fn(&str) -> bool) {
+        for node in self.order.iter().skip(kept) {
+            let node = &mut self.graph[*node];
+            if these(node.name) {
+                node.weights.iter_mut().for_each(|weight| weight.shared = true);
+            }
+        }
+    }
+
     /// Closes the block.
     pub fn finish(self, name: &'static str, layers: Vec<u32>, caches: Vec<Cache>) -> Block {
         Block { name, layers, graph: self.graph, order: self.order, caches }
@@ -197,7 +207,7 @@ impl Assembly {
 
 /// A parameter of the checkpoint.
 pub fn weight(name: impl Into<String>, shape: Vec<u64>, role: TensorRole) -> Weight {
-    Weight { name: name.into(), shape, joined: 0, role, buffer: false }
+    Weight { name: name.into(), shape, joined: 0, role, buffer: false, shared: false }
 }
 
 /// The same weights with names below `prefix`; a weight without a name is `prefix` itself.

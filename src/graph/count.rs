@@ -2,6 +2,8 @@
 //!
 //! Counts elements, not bytes.
 
+use std::collections::HashSet;
+
 use super::cache::Cache;
 use super::model::{Block, ModelGraph, OperatorNode};
 use super::operator::Operator;
@@ -13,7 +15,7 @@ use super::tower::Tower;
     Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
 )]
 pub struct Parameters {
-    /// Trainable parameters: a tied head once, no buffers, no multi-token prediction.
+    /// Trainable parameters: a tied head and layers that run several times once, no buffers, no multi-token prediction.
     pub unique: u64,
     /// Persistent buffers, e.g. `e_score_correction_bias`.
     pub buffers: u64,
@@ -22,12 +24,18 @@ pub struct Parameters {
     /// Unique parameters per text token: without encoders and without the routed experts that are not selected.
     ///
     /// The embedding counts in full, although a token reads one row. This convention matches model cards. Tables of
-    /// n-grams count by the rows that a token reads.
+    /// n-grams count by the rows that a token reads. A layer that runs several times counts once, with the experts of one
+    /// run.
     pub active: u64,
     /// Multi-token-prediction weights of the checkpoint with their buffers, without `mtp_copies`.
     pub mtp: u64,
     /// Copies of embedding and head that the checkpoint stores for multi-token prediction.
     pub mtp_copies: u64,
+    /// Parameters that layers read again since they share weights: those of all layers add up to `unique` and these.
+    ///
+    /// None where every layer has its own weights.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_again: Option<u64>,
 }
 
 /// Cached elements per token of a sequence, over all layers.
@@ -45,6 +53,11 @@ impl OperatorNode {
     /// Its parameters, without buffers.
     pub fn parameters(&self) -> u64 {
         self.weights.iter().filter(|weight| !weight.buffer).map(Weight::elements).sum()
+    }
+
+    /// The first of its weights that several layers share.
+    fn first_shared(&self) -> Option<&str> {
+        self.weights.iter().find(|weight| weight.shared).map(|weight| weight.name.as_str())
     }
 
     /// Whether a token reads several rows of its table.
@@ -95,6 +108,12 @@ impl Block {
         self.caches.iter().map(Cache::state_bytes).sum()
     }
 
+    /// Elements of one layer that several layers share.
+    pub fn shared_elements(&self) -> u64 {
+        let weights = self.graph.node_weights().flat_map(|node| &node.weights);
+        weights.filter(|weight| weight.shared).map(Weight::elements).sum()
+    }
+
     /// A sum over the operators of one layer.
     fn sum(&self, of: impl Fn(&OperatorNode) -> u64) -> u64 {
         self.graph.node_weights().map(of).sum()
@@ -107,10 +126,36 @@ impl ModelGraph {
         [&self.embedding].into_iter().chain(&self.blocks).chain([&self.head])
     }
 
+    /// The operators of the layers with their blocks and the number of their weights' copies that the model stores: one
+    /// for each layer, or one for each module that several layers share.
+    pub fn stored_nodes(&self) -> Vec<(&Block, &OperatorNode, u64)> {
+        let mut known: HashSet<(&str, &str)> = HashSet::new();
+        let mut found = vec![];
+        for block in &self.blocks {
+            let stores: HashSet<&str> = block
+                .layers
+                .iter()
+                .filter_map(|layer| Some(self.stores.get(*layer as usize)?.as_str()))
+                .collect();
+            let nodes = || block.graph.node_weights();
+            let copies = |node: &OperatorNode| match node.first_shared() {
+                Some(name) => stores.iter().filter(|store| !known.contains(&(**store, name))).count() as u64,
+                None => block.repeats(),
+            };
+            found.extend(nodes().map(|node| (block, node, copies(node))));
+            for name in nodes().filter_map(OperatorNode::first_shared) {
+                known.extend(stores.iter().map(|store| (*store, name)));
+            }
+        }
+        found
+    }
+
     /// The counts.
     pub fn parameters(&self) -> Parameters {
+        let stored = self.stored_nodes();
         let total = |of: fn(&OperatorNode) -> u64| {
-            self.all_blocks().map(|block| block.repeats() * block.sum(of)).sum()
+            let layers: u64 = stored.iter().map(|(_, node, copies)| copies * of(node)).sum();
+            self.embedding.sum(of) + layers + self.head.sum(of)
         };
         let copy = |weight: &&Weight| matches!(weight.role, TensorRole::Embedding | TensorRole::LmHead);
         let shipped: u64 = self.mtp.iter().map(Weight::elements).sum();
@@ -125,6 +170,12 @@ impl ModelGraph {
             active: total(OperatorNode::active_parameters),
             mtp: shipped - mtp_copies,
             mtp_copies,
+            read_again: (!self.stores.is_empty()).then(|| {
+                let again = |(block, node, copies): &(&Block, &OperatorNode, u64)| {
+                    (block.repeats() - copies) * node.parameters()
+                };
+                stored.iter().map(again).sum()
+            }),
         }
     }
 
@@ -152,12 +203,16 @@ impl ModelGraph {
     pub fn tensors(&self) -> Vec<Weight> {
         let of_block: Vec<Vec<Weight>> = self.blocks.iter().map(Block::weights).collect();
         let mut tensors = self.embedding.weights();
+        let mut known = HashSet::new();
         for (layer, block) in self.layer_block.iter().enumerate() {
-            let named = |weight: &Weight| Weight {
-                name: format!("{}.{layer}.{}", self.layer_prefix, weight.name),
-                ..weight.clone()
+            let own = format!("{}.{layer}", self.layer_prefix);
+            let store = self.stores.get(layer).unwrap_or(&own);
+            let named = |weight: &Weight| {
+                let module = if weight.shared { store } else { &own };
+                Weight { name: format!("{module}.{}", weight.name), ..weight.clone() }
             };
-            tensors.extend(of_block[*block].iter().map(named));
+            let new = of_block[*block].iter().map(named);
+            tensors.extend(new.filter(|weight| !weight.shared || known.insert(weight.name.clone())));
         }
         tensors.extend(self.head.weights());
         tensors.extend(self.towers.iter().flat_map(Tower::tensors));

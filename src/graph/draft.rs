@@ -49,6 +49,7 @@ impl ModelGraph {
             blocks: vec![block],
             layers: Count::derived("layers", 1, "one module"),
             layer_block: vec![0],
+            stores: self.stores.last().into_iter().cloned().collect(),
             mtp: vec![],
             towers: vec![],
             image_inputs: None,

@@ -74,17 +74,42 @@ pub struct ModelGraph {
     /// Prefix of the layers' tensor names, e.g. `model.layers`.
     pub layer_prefix: String,
     /// Which block each layer belongs to (index into `blocks`).
+    ///
+    /// A layer that runs several times per token is as many layers, which share their weights.
     pub layer_block: Vec<usize>,
+    /// The module that stores the shared weights of each layer, by its full name; empty where each has its own weights.
+    pub stores: Vec<String>,
+    /// Elements per token from one layer to the next, where they are more than the head reads.
+    pub carried: Option<Count>,
     /// Whether there is a language-model head. Without one the model generates no text.
     pub generates: bool,
     /// Unknown keys of the configuration that were ignored: their names cannot change the architecture.
     pub ignored_keys: Vec<String>,
 }
 
+impl Block {
+    /// Adds an operator after the last one.
+    pub(super) fn append(&mut self, name: &'static str, operator: Operator, weights: Vec<Weight>) {
+        let last = self.order.last().copied();
+        let node = self.graph.add_node(OperatorNode { name, operator, weights });
+        if let Some(last) = last {
+            let width = self.graph[last].operator.output();
+            self.graph.add_edge(last, node, Tensor { width });
+        }
+        self.order.push(node);
+    }
+}
+
 impl ModelGraph {
     /// The operators of one layer of each block.
     pub fn layer_nodes(&self) -> impl Iterator<Item = &OperatorNode> {
         self.blocks.iter().flat_map(|block| block.graph.node_weights())
+    }
+
+    /// Whether its layers attend and none of them keeps a cache: those of another model are read.
+    pub fn reads_foreign_caches(&self) -> bool {
+        let shared = |node: &OperatorNode| matches!(&node.operator, Operator::Attention(dims) if dims.shared);
+        self.layer_nodes().any(shared) && self.blocks.iter().all(|block| block.caches.is_empty())
     }
 
     /// The kind of its attention; none where no layer attends.
@@ -102,6 +127,14 @@ impl ModelGraph {
             (false, true) => Some(AttentionKind::Sliding),
             (false, false) => attends.then_some(AttentionKind::Full),
         }
+    }
+
+    /// The same with all weights of each layer in the module that `stores` names: layers with one name share them.
+    pub(super) fn sharing(mut self, stores: Vec<String>) -> ModelGraph {
+        let nodes = self.blocks.iter_mut().flat_map(|block| block.graph.node_weights_mut());
+        nodes.flat_map(|node| &mut node.weights).for_each(|weight| weight.shared = true);
+        self.stores = stores;
+        self
     }
 
     /// Removes the head: the checkpoint of the bare model, with its shorter names.
@@ -124,6 +157,7 @@ impl ModelGraph {
             weights.for_each(|weight| short(&mut weight.name));
         }
         short(&mut self.layer_prefix);
+        self.stores.iter_mut().for_each(short);
         (self.tied, self.generates) = (false, false);
     }
 }

@@ -24,6 +24,7 @@ pub mod names;
 pub mod ngrams;
 pub mod recurrent;
 pub mod rope;
+pub mod shared_transformer;
 pub mod short_conv;
 pub mod ssd;
 pub mod streams;
@@ -33,12 +34,24 @@ use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
+/// Runs of layers for a token, at most: the limit of `num_hidden_layers`.
+const MOST_RUNS: u64 = 2_000;
+
 /// A number of which 0 means none; `default` of the class if absent.
 pub fn unless_zero_or(keys: &Keys<'_>, key: &'static str, default: u64) -> Result<Option<Count>, Error> {
     match keys.has(key) {
         true => keys.count_unless_zero(key),
         false => Ok(Some(Count::class_default(key, default))),
     }
+}
+
+/// Runs of layers for a token, where some layers run several times; at most as many as a model has layers.
+pub fn runs(key: &'static str, number: u64) -> Result<Count, Error> {
+    if (1..=MOST_RUNS).contains(&number) {
+        return Ok(Count::derived("layer_runs", number, "layers, each as often as it runs"));
+    }
+    let fix = "copy the numbers of layers and loops from the model's config.json";
+    Err(Error::new(key, format!("{number} runs of layers"), format!("1 to {MOST_RUNS}"), fix))
 }
 
 /// The error for a number that does not fit another one of the file.

@@ -67,6 +67,8 @@ pub struct Weight {
     pub role: TensorRole,
     /// A persistent buffer, not a parameter (e.g. `e_score_correction_bias`).
     pub buffer: bool,
+    /// Stored once for all layers of one of [`super::model::ModelGraph::stores`], not once for each layer.
+    pub shared: bool,
 }
 
 impl Weight {

@@ -12,16 +12,15 @@ use crate::graph::tensor::TensorRole;
 /// Source: <https://github.com/vllm-project/vllm>, vllm/lora/layers (`create_lora_weights`).
 pub fn adapter_width(graph: &ModelGraph, tp: u64) -> u64 {
     let adapted = |role: Option<TensorRole>| matches!(role, Some(TensorRole::Attention | TensorRole::Mlp));
-    let of_block = |block: &Block| {
-        // Key and value heads are replicated beyond their number.
-        let kv = block.graph.node_weights().find_map(|node| match &node.operator {
+    // Key and value heads are replicated beyond their number.
+    let kv = |block: &Block| {
+        block.graph.node_weights().find_map(|node| match &node.operator {
             Operator::Attention(SoftmaxAttention { kv_heads, .. }) => Some(kv_heads.value.min(tp)),
             _ => None,
-        });
-        let nodes = block.graph.node_weights().filter(|node| adapted(node.role()));
-        nodes.map(|node| sides(&node.operator, tp, kv.unwrap_or(tp))).sum::<u64>() * block.layers.len() as u64
+        })
     };
-    graph.blocks.iter().map(of_block).sum()
+    let stored = graph.stored_nodes().into_iter().filter(|(_, node, _)| adapted(node.role()));
+    stored.map(|(block, node, copies)| copies * sides(&node.operator, tp, kv(block).unwrap_or(tp))).sum()
 }
 
 /// Both sides of the adapter of a matrix on a device.

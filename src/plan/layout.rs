@@ -25,6 +25,7 @@ pub(super) struct BlockSharder<'a> {
     layouts: Vec<TensorLayout>,
     steps: Vec<TaskStep>,
     weights: Elements,
+    shared: Elements,
 }
 
 impl<'a> BlockSharder<'a> {
@@ -37,7 +38,8 @@ impl<'a> BlockSharder<'a> {
                 ShardDegrees { tp: plan.tp_of(layer_type), dcp, kv, ep: plan.ep, moe_tp: plan.moe_tp }
             });
         let lays = vec![WHOLE; block.graph.node_count()];
-        BlockSharder { plan, phase, tiers, block, degrees, layouts: lays, steps: vec![], weights: [0; ROLES] }
+        let (steps, weights, shared) = (vec![], [0; ROLES], [0; ROLES]);
+        BlockSharder { plan, phase, tiers, block, degrees, layouts: lays, steps, weights, shared }
     }
 
     /// Sequence parallelism is used only where there are tokens to divide.
@@ -62,8 +64,8 @@ impl<'a> BlockSharder<'a> {
         }
         let layers = Count::derived("layers", self.block.layers.len().max(1) as u64, "layers of this kind");
         let caches = self.block.caches.iter().map(|cache| cache.local(self.plan.tp)).collect();
-        let (name, steps, weights) = (self.block.name, self.steps, self.weights);
-        ShardedBlock { name, layers, steps, weights, caches, encoder: false }
+        let (name, steps, weights, shared) = (self.block.name, self.steps, self.weights, self.shared);
+        ShardedBlock { name, layers, steps, weights, shared, caches, encoder: false }
     }
 
     fn place(&mut self, node: NodeIndex) {
@@ -198,6 +200,9 @@ impl<'a> BlockSharder<'a> {
                 degrees,
             );
             self.weights[weight.role as usize] += here;
+            if weight.shared {
+                self.shared[weight.role as usize] += here;
+            }
             if weight.role.is_small() {
                 vectors += here;
             } else {

@@ -73,6 +73,8 @@ pub struct ShardedBlock {
     pub steps: Vec<TaskStep>,
     /// Weights of one layer on one device.
     pub weights: Elements,
+    /// Those of `weights` that several layers share.
+    pub shared: Elements,
     /// Cache and state of one layer and sequence on one device.
     pub caches: Vec<Cache>,
     /// Part of a vision or audio encoder.
@@ -181,7 +183,7 @@ fn handover(graph: &ModelGraph, plan: ParallelPlan, tiers: &[TierShape]) -> Opti
 /// Data from one layer to the next: the residual stream, or all streams if there are several.
 fn stream(graph: &ModelGraph) -> Count {
     let input = graph.head.order.first().map(|node| &graph.head.graph[*node].operator);
-    input.map_or(graph.hidden, Operator::output)
+    graph.carried.unwrap_or_else(|| input.map_or(graph.hidden, Operator::output))
 }
 
 /// Elements of all encoders on one device.

@@ -1,5 +1,11 @@
 //! Pipeline partition: contiguous stages that minimise the largest stage.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::ops::Range;
+
+use crate::graph::model::{Block, ModelGraph};
+
 /// Layers of each stage, first to last, with the smallest possible largest stage.
 ///
 /// `layers` holds the cost of each layer; `first` and `last` are added to the outer stages for the embedding and the
@@ -47,9 +53,50 @@ pub fn blocks_per_stage(layer_block: &[usize], blocks: usize, stages: &[u32]) ->
     stages.iter().map(count).collect()
 }
 
+/// Of `layers`, those of each block whose shared weights another of them has as well: a stage holds these once. Empty
+/// where no layers share weights.
+pub fn sharing_layers(graph: &ModelGraph, layers: Range<usize>) -> Vec<u64> {
+    if graph.stores.is_empty() {
+        return vec![];
+    }
+    let shared: Vec<u64> = graph.blocks.iter().map(Block::shared_elements).collect();
+    // The run that reads the most weights of a module reads all that the others read.
+    let mut most: HashMap<&str, usize> = HashMap::new();
+    let mut counts = vec![0; graph.blocks.len()];
+    for layer in layers {
+        let block = graph.layer_block[layer];
+        match most.entry(graph.stores[layer].as_str()) {
+            Entry::Vacant(new) => {
+                new.insert(block);
+            }
+            Entry::Occupied(mut known) if shared[block] > shared[*known.get()] => {
+                counts[known.insert(block)] += 1;
+            }
+            Entry::Occupied(_) => counts[block] += 1,
+        }
+    }
+    counts
+}
+
+/// The same for each stage; empty where no layers share weights.
+pub fn sharing_per_stage(graph: &ModelGraph, stages: &[u32]) -> Vec<Vec<u64>> {
+    if graph.stores.is_empty() {
+        return vec![];
+    }
+    let mut from = 0;
+    let one = |&stage: &u32| {
+        let to = (from + stage as usize).min(graph.layer_block.len());
+        let counts = sharing_layers(graph, from..to);
+        from = to;
+        counts
+    };
+    stages.iter().map(one).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::spec::model::ModelConfig;
     use proptest::prelude::*;
 
     #[test]
@@ -57,6 +104,20 @@ mod tests {
         assert_eq!(balance(&[1; 8], 0, 0, 2), [4, 4]);
         assert_eq!(balance(&[1; 8], 0, 2, 2), [5, 3]);
         assert_eq!(balance(&[1; 3], 0, 9, 3), [1, 1, 1]);
+    }
+
+    #[test]
+    fn a_stage_holds_a_layer_once_however_often_it_runs_there() {
+        let text = r#"{"model_type": "dory", "hidden_size": 6, "num_hidden_layers": 4, "vocab_size": 11,
+            "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 5, "intermediate_size": 10,
+            "n_input_layers": 1, "n_output_layers": 1, "n_recurrent_loops": 3}"#;
+        let graph = ModelGraph::build(&ModelConfig::parse(text).unwrap()).unwrap();
+        let sum = |layers| sharing_layers(&graph, layers).iter().sum::<u64>();
+        // Runs: layer 0, then 1 2 1 2 1 2, then 3.
+        assert_eq!([sum(0..8), sum(0..3), sum(2..4), sum(3..8)], [4, 0, 0, 2]);
+        assert_eq!(sharing_per_stage(&graph, &[3, 5])[1].iter().sum::<u64>(), 2);
+        let whole = blocks_per_stage(&graph.layer_block, graph.blocks.len(), &[8]);
+        assert_eq!(whole[0].iter().sum::<u64>() - sum(0..8), 4);
     }
 
     fn largest(layers: &[u64], first: u64, last: u64, cut: &[u32]) -> u64 {

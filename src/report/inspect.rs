@@ -48,6 +48,9 @@ pub fn text(inspected: &Inspected) -> String {
             grouped(parameters.mtp)
         ));
     }
+    if let Some(again) = parameters.read_again {
+        lines.push(format!("              {} read again by layers that share weights", grouped(again)));
+    }
     if let Some(copy) = total::tied_copy(inspection) {
         lines.push(format!("              {} in a tied head, not counted again", grouped(copy)));
     }

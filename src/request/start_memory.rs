@@ -3,7 +3,7 @@
 use super::start_attention::PartialResults;
 use super::start_pages::{CachePages, PageSettings};
 use crate::graph::cache::Cache;
-use crate::graph::model::{Block, ModelGraph};
+use crate::graph::model::{Block, ModelGraph, OperatorNode};
 use crate::graph::operator::Operator;
 use crate::graph::tensor::{TensorRole, Weight};
 use crate::graph::tower::{Positions, TowerPart};
@@ -135,11 +135,11 @@ pub fn start_needs(catalog: &Catalog, of: &StartInputs, stated: &Scenario) -> Re
     })
 }
 
-/// Elements of the routed experts of all layers of a block on a device.
-fn expert_elements(block: &Block, tp: u64) -> f64 {
-    let weights = block.graph.node_weights().flat_map(|node| &node.weights);
-    let experts = weights.filter(|weight| weight.role == TensorRole::Expert).map(Weight::elements);
-    (experts.sum::<u64>() * block.layers.len() as u64 / tp) as f64
+/// Elements of the routed experts of an operator of a block on a device, of all layers.
+fn expert_elements(node: &OperatorNode, copies: u64, tp: u64) -> f64 {
+    let experts =
+        node.weights.iter().filter(|weight| weight.role == TensorRole::Expert).map(Weight::elements);
+    (experts.sum::<u64>() * copies / tp) as f64
 }
 
 /// A degree of the workers that decode.
@@ -228,16 +228,17 @@ impl<'a> StartInputs<'a> {
         };
         let Some(rule) = rules.padding.iter().find(holds) else { return 0.0 };
         let up = |side: u64, step: u64| (side.next_multiple_of(step) as f64) / side as f64;
-        let of_block = |block: &Block| {
+        let of_node = |(block, node, copies): (&Block, &OperatorNode, u64)| {
             let dims = block.graph.node_weights().find_map(|node| match &node.operator {
                 Operator::Experts(dims) => Some((dims.hidden.value, dims.intermediate.value)),
                 _ => None,
             });
             let Some((hidden, intermediate)) = dims else { return 0.0 };
             let shard = (intermediate / tp).max(1);
-            expert_elements(block, tp) * (up(hidden, rule.hidden) * up(shard, rule.intermediate) - 1.0)
+            let more = up(hidden, rule.hidden) * up(shard, rule.intermediate) - 1.0;
+            expert_elements(node, copies, tp) * more
         };
-        bytes * self.graph.blocks.iter().map(of_block).sum::<f64>()
+        bytes * self.graph.stored_nodes().into_iter().map(of_node).sum::<f64>()
     }
 
     /// Bytes of experts that are kept as they were read, whose elements have `bytes` each.
@@ -247,8 +248,8 @@ impl<'a> StartInputs<'a> {
                 && one.model_types.contains(&self.graph.model_type)
                 && self.weight_format.as_ref().is_some_and(|format| one.formats.contains(format))
         });
-        let blocks = self.graph.blocks.iter().filter(|_| is_kept);
-        bytes * blocks.map(|block| expert_elements(block, tp)).sum::<f64>()
+        let stored = self.graph.stored_nodes().into_iter().filter(|_| is_kept);
+        bytes * stored.map(|(_, node, copies)| expert_elements(node, copies, tp)).sum::<f64>()
     }
 
     /// Bytes of the checkpoint's own draft module, its cache and its logits.

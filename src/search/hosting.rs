@@ -63,6 +63,9 @@ pub fn refused(problem: &Problem, formats: usize, plan: &ParallelPlan, part: Hos
     if plan.tp * plan.dp * plan.cp * plan.ep > 1 || plan.devices() > problem.cluster.devices_per_node {
         return not("devices of one host divide a model by layers where the host computes a part of it");
     }
+    if !problem.graph.stores.is_empty() {
+        return not("layers that share weights are not divided between devices and host");
+    }
     if problem.graph.draft.is_some() {
         return not("a draft is not combined with tensors on the host");
     }

@@ -416,13 +416,16 @@ pub fn spilled(
     plan: &ParallelPlan,
 ) -> Result<f64, SpillFault> {
     let over = held.total.value() - held.usable.value();
+    let moves = |part| match part {
+        // Layers that share weights would read them over the link at each run.
+        _ if !problem.graph.stores.is_empty() => false,
+        OffloadPart::Experts => crate::plan::legal::has_experts(&problem.graph),
+        OffloadPart::Layers | OffloadPart::Kv => true,
+    };
     let movable = match offload {
-        Offload::Streamed(OffloadPart::Layers) => held.weights.value(),
-        Offload::Streamed(OffloadPart::Experts) if crate::plan::legal::has_experts(&problem.graph) => {
-            held.weights.value()
-        }
-        Offload::Nothing | Offload::Host(_) | Offload::Streamed(OffloadPart::Experts) => 0.0,
         Offload::Streamed(OffloadPart::Kv) => held.kv.value(),
+        Offload::Streamed(part) if moves(part) => held.weights.value(),
+        Offload::Nothing | Offload::Host(_) | Offload::Streamed(_) => 0.0,
     };
     if problem.host_memory.is_none() || problem.terms().host_link.is_none() {
         return Err(SpillFault::UnknownHost);

@@ -8,7 +8,7 @@ use crate::plan::group::TierShape;
 use crate::plan::legal::has_experts;
 use crate::plan::parallel::{ParallelPlan, Phase};
 use crate::plan::shard::{ShardedModel, shard};
-use crate::plan::stages::blocks_per_stage;
+use crate::plan::stages::{blocks_per_stage, sharing_per_stage};
 use crate::spec::host_part::{HostPart, HostedTensors};
 
 /// Identical pipeline stages.
@@ -18,6 +18,8 @@ pub struct StageKind {
     pub layers: Vec<u64>,
     /// Of these, the layers with a part in host memory; empty where the stage has none.
     pub hosted: Vec<u64>,
+    /// Of these, the layers whose shared weights another layer of the stage has; empty where no layers share weights.
+    pub sharing: Vec<u64>,
     /// Includes the embedding.
     pub first: bool,
     /// Includes the head.
@@ -32,6 +34,7 @@ impl StageKind {
         (self.first, self.last) == (other.first, other.last)
             && self.layers == other.layers
             && self.hosted == other.hosted
+            && self.sharing == other.sharing
     }
 }
 
@@ -117,7 +120,8 @@ impl Instance {
             hosted.push(counts);
             from += layers as usize;
         }
-        Instance { kinds: kinds(all, hosted), hosted: Some(part.tensors), ..self }
+        let sharing = sharing_per_stage(graph, &self.stages);
+        Instance { kinds: kinds(all, hosted, sharing), hosted: Some(part.tensors), ..self }
     }
 
     /// The model sharded for `phase`.
@@ -145,7 +149,8 @@ impl PipelineCut {
 
 /// The distinct stages with these layers.
 fn stage_kinds(graph: &ModelGraph, stages: &[u32]) -> Arc<[StageKind]> {
-    kinds(blocks_per_stage(&graph.layer_block, graph.blocks.len(), stages), vec![])
+    let all = blocks_per_stage(&graph.layer_block, graph.blocks.len(), stages);
+    kinds(all, vec![], sharing_per_stage(graph, stages))
 }
 
 /// The plan of the draft for a model with `plan`: on the devices of one stage, with the same tensor parallelism.
@@ -154,14 +159,15 @@ pub fn draft_plan(draft: &ModelGraph, plan: ParallelPlan) -> ParallelPlan {
     if has_experts(draft) { one } else { one.without_experts() }
 }
 
-/// Equal stages, each listed once. `hosted` holds the hosted layers of each stage, or nothing.
-fn kinds(stages: Vec<Vec<u64>>, hosted: Vec<Vec<u64>>) -> Arc<[StageKind]> {
+/// Equal stages, each listed once. `hosted` and `sharing` hold such layers of each stage, or nothing.
+fn kinds(stages: Vec<Vec<u64>>, hosted: Vec<Vec<u64>>, sharing: Vec<Vec<u64>>) -> Arc<[StageKind]> {
     let last = stages.len() - 1;
     let mut kinds: Vec<StageKind> = Vec::new();
-    let mut hosted = hosted.into_iter();
+    let (mut hosted, mut sharing) = (hosted.into_iter(), sharing.into_iter());
     for (number, layers) in stages.into_iter().enumerate() {
-        let hosted = hosted.next().unwrap_or_default();
-        let kind = StageKind { layers, hosted, first: number == 0, last: number == last, times: 1 };
+        let (hosted, sharing) = (hosted.next().unwrap_or_default(), sharing.next().unwrap_or_default());
+        let (first, last) = (number == 0, number == last);
+        let kind = StageKind { layers, hosted, sharing, first, last, times: 1 };
         match kinds.iter_mut().find(|known| known.is_like(&kind)) {
             Some(known) => known.times += 1,
             None => kinds.push(kind),

@@ -43,6 +43,12 @@ pub(super) fn stage_elements(
             add(&tied_head(model), 1);
         }
     }
+    // Weights that several layers of the stage read are there once.
+    for (block, &again) in model.blocks.iter().zip(&stage.sharing) {
+        for (role, &count) in block.shared.iter().enumerate() {
+            sums[usize::from(quantised[role])] -= count * again;
+        }
+    }
     // Routed experts in host memory take no device memory.
     let routed = TensorRole::Expert as usize;
     let away = model.blocks.iter().zip(&stage.hosted);
@@ -240,7 +246,8 @@ pub fn in_host_memory<R: Reading>(
         let mut sum = Qty::literal(0.0 * BYTE);
         for kind in instance.kinds.iter() {
             let layers = kind.hosted.clone();
-            let there = StageKind { layers, hosted: vec![], first: false, last: false, times: kind.times };
+            let (hosted, sharing, times) = (vec![], vec![], kind.times);
+            let there = StageKind { layers, hosted, sharing, first: false, last: false, times };
             let held = match tensors {
                 HostedTensors::Layers => {
                     let held = stage_footprint(read, instance, phase, &there, load, machine);
@@ -331,12 +338,51 @@ crate::formulas! {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::graph::model::ModelGraph;
+    use crate::plan::group::TierShape;
+    use crate::plan::parallel::ParallelPlan;
+    use crate::spec::cluster::Topology;
+    use crate::spec::model::ModelConfig;
     use proptest::prelude::*;
 
     /// All tokens of `requests` requests, where the runtime reserves this fraction of the remaining output.
     fn held(requests: u64, isl: f64, osl: f64, reserved: f64) -> f64 {
         let n = Qty::<f64>::from(requests as f64);
         n.value() * (isl + osl * occupied(n, Qty::from(reserved)).value())
+    }
+
+    /// Weights of all stages with these runs of layers, in elements.
+    fn stored(text: &str, stages: &[u32]) -> (u64, u64) {
+        let graph = ModelGraph::build(&ModelConfig::parse(text).unwrap()).unwrap();
+        let tiers = [TierShape { devices: 8, topology: Topology::Switch, in_switch_reduction: false }];
+        let plan = ParallelPlan { pp: stages.len() as u64, ..ParallelPlan::SINGLE };
+        let instance = Instance::new(&graph, plan, stages.to_vec(), &tiers);
+        let one = |kind: &StageKind| {
+            let (quantised, native) = stage_elements(&instance.decode, kind, &[false; ROLES]);
+            kind.times * (quantised + native)
+        };
+        (instance.kinds.iter().map(one).sum(), graph.parameters().unique)
+    }
+
+    #[test]
+    fn weights_that_layers_share_are_once_on_each_stage_that_runs_them() {
+        let looped = r#"{"model_type": "dory", "hidden_size": 6, "num_hidden_layers": 4, "vocab_size": 11,
+            "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 5, "intermediate_size": 10,
+            "n_input_layers": 1, "n_output_layers": 1, "n_recurrent_loops": 3}"#;
+        let layer = 2 * 60 + 2 * 30 + 60 + 180 + 2 * 6 + 4 * 10;
+        let (whole, unique) = stored(looped, &[8]);
+        assert_eq!(whole, unique);
+        // Runs 0 1 2 1 | 2 1 2 3: layers 1 and 2 are on both stages.
+        assert_eq!(stored(looped, &[4, 4]).0, unique + 2 * layer);
+        let hybrid = r#"{"model_type": "zamba", "hidden_size": 8, "num_hidden_layers": 5, "vocab_size": 11,
+            "intermediate_size": 10, "num_attention_heads": 4, "num_key_value_heads": 2, "mamba_dt_rank": 3,
+            "tie_word_embeddings": false,
+            "layers_block_type": ["mamba", "mamba", "hybrid", "mamba", "hybrid"]}"#;
+        let transformer = 16 + 16 * 16 + 2 * 16 * 8 + 16 * 8 + 8 + 3 * 8 * 10;
+        let (whole, unique) = stored(hybrid, &[5]);
+        assert_eq!(whole, unique);
+        assert_eq!(stored(hybrid, &[2, 3]).0, unique);
+        assert_eq!(stored(hybrid, &[3, 2]).0, unique + transformer);
     }
 
     proptest! {

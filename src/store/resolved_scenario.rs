@@ -127,6 +127,12 @@ impl ResolvedScenario {
             let fix = "choose a model that generates text; `mantile-opt inspect` shows its structure";
             return Err(Error::new("model", found, "a model that generates text", fix));
         }
+        if graph.reads_foreign_caches() {
+            let found =
+                format!("{}, a draft that reads the KV cache of its target and keeps none", model.name);
+            let fix = "choose its target as the model, and this one with --draft";
+            return Err(Error::new("model", found, "a model with a KV cache of its own", fix));
+        }
         let graph = graph.with_images(workload.images, workload.image_size)?;
         let load = |id: &str| catalog.load::<NumberFormat>(id);
         let precision = Precision {
@@ -265,6 +271,27 @@ mod tests {
         assert!(kimi.leaves.iter().any(|role| role == "attention"));
         let mixed = first("deepseek-ai/DeepSeek-V4-Flash");
         assert!(mixed.bits_per_element.value * 8.0 > 4.25, "fp8 beside the experts' fp4");
+    }
+
+    #[test]
+    fn a_draft_without_a_cache_is_refused_alone_and_taken_by_its_target() {
+        let catalog = Catalog::default();
+        let text = r#"{"model_type": "gemma4_assistant", "backbone_hidden_size": 1536, "text_config": {
+            "model_type": "gemma4_text", "num_hidden_layers": 2, "num_kv_shared_layers": 2,
+            "hidden_size_per_layer_input": 0, "layer_types": ["sliding_attention", "full_attention"]}}"#;
+        let draft = ModelGraph::build(&crate::spec::model::ModelConfig::parse(text).unwrap()).unwrap();
+        let scenario = Scenario::of("google/gemma-4-31B-it", "8xh100");
+        let placed = |graph: ModelGraph| {
+            let (model, _) = catalog.built("google/gemma-4-31B-it").unwrap();
+            let cluster = catalog.hardware("8xh100").unwrap();
+            ResolvedScenario::placed(&catalog, &scenario, (model, graph), cluster)
+        };
+        let (_, target) = catalog.built("google/gemma-4-31B-it").unwrap();
+        let (name, graph) = ("assistant".to_owned(), Box::new(draft.clone()));
+        let with = crate::graph::draft::Draft { name, graph, tokens: 1 };
+        placed(ModelGraph { draft: Some(with), ..target }).unwrap();
+        let alone = placed(draft).map(|_| "accepted").unwrap_err();
+        assert!(alone.key == "model" && alone.fix.contains("--draft"), "{alone}");
     }
 
     #[test]

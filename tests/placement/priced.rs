@@ -49,7 +49,7 @@ fn alone(problem: &PlacementProblem, offer: &DeviceGroup, stage: &Stage) -> (f64
     let mut layers = vec![0; graph.blocks.len()];
     graph.layer_block[stage.from..stage.to].iter().for_each(|&block| layers[block] += 1);
     let (first, last) = (stage.from == 0, stage.to == graph.layer_block.len());
-    let kind = StageKind { layers, hosted: vec![], first, last, times: 1 };
+    let kind = StageKind { layers, hosted: vec![], sharing: vec![], first, last, times: 1 };
     let terms = terms(problem);
     let each = Qty::from(problem.concurrency as f64);
     let load = CachedSequences::whole(each, terms.isl + terms.osl);

@@ -1,7 +1,10 @@
 //! Inkling-2: Inkling's relative positions and short convolutions, without rotation and shared experts; gated attention
-//! with a sink that each token scores, and layers that read a mixture of the results of earlier blocks.
+//! with a sink that each token scores, and layers that read a mixture of the results of earlier blocks. In the looped form,
+//! the middle layers run several times; from the second pass on, gates mix in messages of the pass before.
 //!
-//! Source: `modular_inkling2.py` of transformers 5.24.
+//! Source: `modular_inkling2.py` and `modular_inkling2_loop.py` of transformers 5.24.
+
+use std::ops::Range;
 
 use super::mllama::lengthen;
 use crate::graph::assembly::weight;
@@ -9,11 +12,12 @@ use crate::graph::cache::Cache;
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::{Attention, OutputGate};
 use crate::graph::part::decoder::DecoderSpec;
-use crate::graph::part::kinds::layer_kinds;
+use crate::graph::part::kinds::{COPY, layer_kinds};
 use crate::graph::part::layer::Layer;
 use crate::graph::part::moe::Moe;
 use crate::graph::part::names::TensorNames;
 use crate::graph::part::recurrent::conv_state;
+use crate::graph::part::runs;
 use crate::graph::part::streams::{Extras, Side};
 use crate::graph::tensor::TensorRole;
 use crate::quantity::count::Count;
@@ -30,12 +34,26 @@ const NAMES: TensorNames = TensorNames::of_table(&[
 
 /// `inkling2_text`.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    text(keys, None)
+}
+
+/// `inkling2_loop_text`.
+pub fn build_loop(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    text(keys, Some(LayerLoop::read(keys)?))
+}
+
+fn text(keys: &Keys<'_>, looped: Option<LayerLoop>) -> Result<ModelGraph, Error> {
     keys.set_aside(&["log_scaling_alpha", "log_scaling_n_floor", "route_scale", "routed_scaling_factor"]);
     keys.set_aside(&["mlp_gate_softcap", "mlp_up_softcap", "final_logit_softcapping", "scoring_func"]);
     keys.set_aside(&["qk_l2_clip_threshold", "rel_l2_clip_threshold", "n_layers_per_attn_res_block"]);
     let (hidden, layers) = (keys.count("hidden_size")?, keys.count("num_hidden_layers")?);
     let (rows, head) = (keys.count("vocab_size")?, keys.count_or("unpadded_vocab_size", 200_058)?);
-    let whole = DecoderSpec::of(keys, hidden, layers, head, false)?;
+    let order: Vec<(usize, bool)> = looped.as_ref().map_or_else(
+        || (0..layers.value as usize).map(|layer| (layer, false)).collect(),
+        |looped| looped.order(layers.value as usize),
+    );
+    let all = if looped.is_some() { runs("loop_num_passes", order.len() as u64)? } else { layers };
+    let whole = DecoderSpec::of(keys, hidden, all, head, false)?;
     let whole = DecoderSpec { names: NAMES, embedding_norm: true, tied: false, ..whole };
     let words = [("hybrid_sliding", true), ("hybrid", false)];
     let slides = layer_kinds(keys, "layer_types", layers, &words)?
@@ -47,16 +65,18 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let [near, far] =
         [InklingReader { keys, hidden, slides: true }, InklingReader { keys, hidden, slides: false }];
     let [near, far] = [near.attention()?, far.attention()?];
-    let layer = |(index, slides): (usize, bool)| {
+    let layer = |&(index, gated): &(usize, bool)| {
+        let slides = slides[index];
         let (attention, mut sides, states) = if slides { near.clone() } else { far.clone() };
         if index > 0 {
             let queries = if slides { vec![hidden.value] } else { vec![3, hidden.value] };
             sides.push(Side::elements("attention_input.query", queries));
         }
+        sides.extend(looped.iter().filter(|_| gated).flat_map(|looped| looped.gates(hidden.value)));
         let extras = Extras { sides, states, ..Extras::default() };
         Layer { extras, ..Layer::new(attention, moe.clone()) }
     };
-    let mut graph = whole.graph(slides.into_iter().enumerate().map(layer).collect(), vec![]);
+    let mut graph = whole.graph(order.iter().map(layer).collect(), vec![]);
     lengthen(&mut graph.embedding, rows);
     // Queries, keys and values of full layers have a norm each.
     let full =
@@ -67,8 +87,95 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     }
     if let Some(norm) = graph.head.graph.node_weights_mut().find(|node| node.name == "final_norm") {
         norm.weights.push(weight("model.final_input.query", vec![hidden.value], TensorRole::Norm));
+        if let Some(looped) = &looped {
+            let queries = vec![looped.layers.len() as u64, 4, hidden.value];
+            norm.weights.push(weight("model.message_input.query", queries, TensorRole::Norm));
+        }
     }
-    Ok(graph)
+    let Some(looped) = looped else { return Ok(graph) };
+    graph.carried = Some(looped.carried(hidden, layers.value));
+    let store = |(layer, _): &(usize, bool)| format!("{}.{layer}", graph.layer_prefix);
+    let stores = order.iter().map(store).collect();
+    Ok(graph.sharing(stores))
+}
+
+/// The layers that run several times.
+struct LayerLoop {
+    layers: Range<usize>,
+    passes: u64,
+    /// Rank of the gates.
+    rank: u64,
+    /// Layers whose sum later layers read.
+    block: u64,
+}
+
+impl LayerLoop {
+    fn read(keys: &Keys<'_>) -> Result<LayerLoop, Error> {
+        // Older files have the keys in a section, which takes precedence.
+        let section = keys.section_or_none("loop_config")?;
+        let number = |inner: &'static str, key: &'static str, default: u64| -> Result<u64, Error> {
+            let stated = match &section {
+                Some(section) => section.count_or_none(inner)?,
+                None => None,
+            };
+            let outer = keys.count_or(key, default)?;
+            Ok(stated.unwrap_or(outer).value)
+        };
+        let from = number("core_start", "loop_layer_index_start", 6)?;
+        let to = number("core_end", "loop_layer_index_end", 18)?;
+        let passes = number("num_passes", "loop_num_passes", 3)?;
+        let block = keys.count_or("n_layers_per_attn_res_block", 6)?.value;
+        let ends = [("loop_layer_index_start", from), ("loop_layer_index_end", to)];
+        if let Some((key, end)) = ends.into_iter().find(|(_, end)| !end.is_multiple_of(block)) {
+            let expected = format!("a multiple of n_layers_per_attn_res_block {block}");
+            return Err(Error::new(key, end.to_string(), expected, COPY));
+        }
+        if to <= from {
+            let expected = format!("more than loop_layer_index_start {from}");
+            return Err(Error::new("loop_layer_index_end", to.to_string(), expected, COPY));
+        }
+        if passes < 2 {
+            let expected = "at least 2: the gates of later passes are in the checkpoint";
+            return Err(Error::new("loop_num_passes", passes.to_string(), expected, COPY));
+        }
+        runs("loop_num_passes", (to - from).saturating_mul(passes))?;
+        let rank = number("gate_rank", "loop_gate_rank", 64)?;
+        Ok(LayerLoop { layers: from as usize..to as usize, passes, rank, block })
+    }
+
+    /// The stored layer of each run of a model of `layers` layers, and whether gates mix messages into it.
+    fn order(&self, layers: usize) -> Vec<(usize, bool)> {
+        let [from, to] = [self.layers.start, self.layers.end].map(|end| end.min(layers));
+        let pass = |pass: u64| (from..to).map(move |layer| (layer, pass > 0));
+        let loops = (0..self.passes).flat_map(pass);
+        (0..from)
+            .map(|layer| (layer, false))
+            .chain(loops)
+            .chain((to..layers).map(|layer| (layer, false)))
+            .collect()
+    }
+
+    /// The gates of messages to queries, keys, values and experts.
+    fn gates(&self, hidden: u64) -> Vec<Side> {
+        let gate = |of: &str| {
+            let matrix = |name: &str, shape| Side::matrix(&format!("{of}_message_gate.{name}"), shape);
+            [
+                matrix("down_proj", vec![self.rank, 2 * hidden]),
+                matrix("forget_gate_proj", vec![hidden, self.rank]),
+                matrix("message_gate_proj", vec![hidden, self.rank]),
+            ]
+        };
+        ["q", "k", "v", "mlp"].into_iter().flat_map(gate).collect()
+    }
+
+    /// The stream and the sums of blocks that later layers read, where they are most: in a pass, those of this pass and
+    /// of the one before; after the loop, those of all layers.
+    fn carried(&self, hidden: Count, layers: u64) -> Count {
+        let blocks = |layers: u64| layers.div_ceil(self.block);
+        let inside = self.layers.len() as u64;
+        let sums = blocks(self.layers.start as u64 + 2 * inside).max(blocks(layers));
+        Count::derived("streams_and_sums", (1 + sums) * hidden.value, "(1 + sums of blocks) × hidden_size")
+    }
 }
 
 struct InklingReader<'k, 'c> {

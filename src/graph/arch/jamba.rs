@@ -42,6 +42,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         bias: keys.flag("mamba_proj_bias", false)?,
         conv_bias: keys.flag("mamba_conv_bias", true)?,
         norms: Some(Affine::Scale),
+        heads: None,
     });
     // State layers know the position.
     let attention = Attention { rope: None, ..Attention::read_stated(keys, hidden)? };

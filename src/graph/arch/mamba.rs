@@ -48,6 +48,7 @@ fn build_first(keys: &Keys<'_>, norms: Option<Affine>) -> Result<ModelGraph, Err
         bias: keys.stated("use_bias")?.flag("use_bias", false)?,
         conv_bias: keys.flag("use_conv_bias", true)?,
         norms,
+        heads: None,
     };
     Ok(alone(whole, Recurrent::Mamba(mamba)))
 }

@@ -121,6 +121,7 @@ pub fn wrap(mut graph: ModelGraph, place: WrapperPaths, towers: Vec<Tower>) -> M
     whole(&mut graph.head);
     graph.mtp.iter_mut().for_each(|weight| weight.name = renamed(&weight.name));
     graph.layer_prefix = renamed(&graph.layer_prefix);
+    graph.stores.iter_mut().for_each(|store| *store = renamed(store));
     graph.towers = towers;
     graph
 }
@@ -134,6 +135,7 @@ const SEPARATE: &[&str] = &["mllama", "qwen2_audio", "voxtral"];
 /// Wrappers whose head no key ties, whatever version wrote the file.
 const NEVER: &[&str] = &[
     "inkling2",
+    "inkling2_loop",
     "inkling_mm_model",
     "molmo2",
     "muse_spark",

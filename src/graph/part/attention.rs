@@ -47,6 +47,16 @@ pub enum KvSource {
     KeysAlone,
     /// The KV cache of an earlier layer (`num_kv_shared_layers`).
     Shared,
+    /// Separate projections, of which nothing is kept: those of earlier tokens are in the cache of a later layer (Dory's
+    /// `last_loop`).
+    Passing,
+}
+
+impl KvSource {
+    /// Whether another layer has the cache.
+    fn elsewhere(self) -> bool {
+        matches!(self, KvSource::Shared | KvSource::Passing)
+    }
 }
 
 /// A gate on the result of attention, from the matrix of this name.
@@ -114,8 +124,12 @@ pub struct Attention {
     pub v_head_dim: Option<Count>,
     /// Source of keys and values.
     pub source: KvSource,
-    /// A norm over all heads of the result, before the output projection (BitNet, Kosmos-2).
+    /// A norm over all heads of the result, before the output projection (BitNet, Kosmos-2, Dory without a scale).
     pub result_norm: Option<(&'static str, Affine)>,
+    /// Width of the result, if it differs from that of the input (Zamba).
+    pub output: Option<Count>,
+    /// Rank of adapters on queries, keys and values that each layer has for itself where it shares the rest (Zamba2).
+    pub adapter: Option<Count>,
     /// The gate on the result.
     pub output_gate: Option<OutputGate>,
     /// A norm without weights on each value head (Gemma-3n, Gemma-4).
@@ -159,6 +173,8 @@ impl Attention {
             v_head_dim: None,
             source: KvSource::Own,
             result_norm: None,
+            output: None,
+            adapter: None,
             output_gate: None,
             v_norm: false,
             qkv_bias: false,
@@ -213,9 +229,9 @@ impl Attention {
     pub fn caches(&self) -> Vec<Cache> {
         let Attention { kv_heads, head_dim, mask: reach, .. } = *self;
         let v_head_dim = self.v_head_dim.unwrap_or(head_dim);
-        let mut caches = match self.source {
-            KvSource::Shared => vec![],
-            _ => vec![Cache::Heads { kv_heads, head_dim, v_head_dim, reach }],
+        let mut caches = match self.source.elsewhere() {
+            true => vec![],
+            false => vec![Cache::Heads { kv_heads, head_dim, v_head_dim, reach }],
         };
         caches.extend(
             self.indexer.map(|indexer| Cache::IndexKeys { head_dim: indexer.head_dim, every: own_key() }),
@@ -236,9 +252,12 @@ impl Attention {
             block.linear(from, Matrix { name, tensor, input: hidden, output, split, role, bias })
         };
         let q = project("q_proj", q_width, Split::Heads);
-        let (own, both) = (self.source != KvSource::Shared, self.source == KvSource::Own);
+        let (own, both) = (self.source != KvSource::Shared, self.source != KvSource::KeysAlone);
         let k = own.then(|| project("k_proj", kv_width, Split::KvHeads));
-        let v = both.then(|| project("v_proj", v_width, Split::KvHeads)).or(k);
+        let v = (own && both).then(|| project("v_proj", v_width, Split::KvHeads)).or(k);
+        let q = self.adapted(block, (from, q), "q", (q_width, Split::Heads));
+        let k = k.map(|k| self.adapted(block, (from, k), "k", (kv_width, Split::KvHeads)));
+        let v = v.map(|v| self.adapted(block, (from, v), "v", (v_width, Split::KvHeads)));
         let gate =
             self.output_gate.map(|gate| gate.project(block, (from, hidden), (heads, o_width), self.qkv_bias));
         let q = self.norm(block, q, "q_norm", heads, q_width, Split::Heads);
@@ -263,12 +282,25 @@ impl Attention {
                 name: "o_proj",
                 tensor: "self_attn.o_proj".to_owned(),
                 input: o_width,
-                output: hidden,
+                output: self.output.unwrap_or(hidden),
                 split: Split::Row,
                 role: TensorRole::Attention,
                 bias: self.o_bias,
             },
         )
+    }
+
+    /// The projection `to` of `from` with that of its adapter added.
+    fn adapted(
+        &self,
+        block: &mut Assembly,
+        (from, to): (NodeIndex, NodeIndex),
+        one: &str,
+        (width, split): (Count, Split),
+    ) -> NodeIndex {
+        let Some(rank) = self.adapter else { return to };
+        let tensor = format!("self_attn.linear_{one}_adapter_list");
+        low_rank(block, (from, &[to]), &tensor, (self.hidden, rank, width), (split, TensorRole::Attention))
     }
 
     /// Rotation, cache, softmax and the products of attention: one kernel.
@@ -305,7 +337,7 @@ impl Attention {
                 head_dim,
                 v_head_dim,
                 mask,
-                shared: self.source == KvSource::Shared,
+                shared: self.source.elsewhere(),
             }),
             if self.sinks { vec![sinks] } else { vec![] },
             &inputs,
@@ -338,6 +370,25 @@ impl Attention {
         };
         block.norm(from, NormSpec { name, tensor, width, rows, split, affine, sharing: learns })
     }
+}
+
+/// The results `to` of matrices that several layers share, with that of the layer's own pair of matrices of a small rank
+/// added.
+pub(super) fn low_rank(
+    block: &mut Assembly,
+    (from, to): (NodeIndex, &[NodeIndex]),
+    tensor: &str,
+    (input, rank, output): (Count, Count, Count),
+    (split, role): (Split, TensorRole),
+) -> NodeIndex {
+    let mut matrix = |name: &'static str, at: u64, from, (input, output), split| {
+        let tensor = format!("{tensor}.{at}");
+        block.linear(from, Matrix { name, tensor, input, output, split, role, bias: false })
+    };
+    let down = matrix("adapter_down", 0, from, (input, rank), Split::Replicate);
+    let up = matrix("adapter_up", 1, down, (rank, output), split);
+    let sum = Operator::Activation { width: output, gated: true };
+    block.node("adapter_add", sum, vec![], &[to, &[up]].concat())
 }
 
 /// The number of query heads, used for key and value heads.

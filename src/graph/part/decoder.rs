@@ -140,6 +140,8 @@ impl DecoderSpec {
             ignored_keys: vec![],
             layer_prefix: self.names.of("model.layers"),
             layer_block,
+            stores: vec![],
+            carried: None,
         }
     }
 

@@ -4,6 +4,7 @@
 
 use petgraph::graph::NodeIndex;
 
+use super::attention::low_rank;
 use crate::graph::assembly::{Affine, Assembly, Matrix, weight};
 use crate::graph::operator::{Operator, Split};
 use crate::graph::tensor::{TensorRole, Weight};
@@ -28,6 +29,8 @@ pub struct FeedForward {
     pub constants: &'static [&'static str],
     /// A norm before the last matrix, by its name below the network's (BitNet, Kosmos-2).
     pub inner_norm: Option<(&'static str, Affine)>,
+    /// Rank of an adapter on gate and up that each layer has for itself where it shares the rest (Zamba2).
+    pub adapter: Option<Count>,
 }
 
 /// Operator names, which distinguish shared experts from a dense network.
@@ -58,6 +61,7 @@ impl FeedForward {
             learned: &[],
             constants: &[],
             inner_norm: None,
+            adapter: None,
         }
     }
 
@@ -100,7 +104,8 @@ impl FeedForward {
         names: &FeedForwardNames,
         role: TensorRole,
     ) -> NodeIndex {
-        let FeedForward { hidden, intermediate, gated, bias, learned, constants, inner_norm } = *self;
+        let FeedForward { hidden, intermediate, gated, bias, learned, constants, inner_norm, adapter } =
+            *self;
         let column = |name, stored: &str| Matrix {
             name,
             tensor: format!("{tensor}.{stored}"),
@@ -115,6 +120,12 @@ impl FeedForward {
             wide.push(block.linear(from, column(names.gate, "gate_proj")));
         }
         wide.push(block.linear(from, column(names.up, "up_proj")));
+        if let (Some(rank), &[gate, up]) = (adapter, &wide[..]) {
+            let both = Count::derived("gate_up_width", 2 * intermediate.value, "2 × intermediate_size");
+            let tensor = format!("{tensor}.gate_up_proj_adapter_list");
+            let sizes = (hidden, rank, both);
+            wide = vec![low_rank(block, (from, &[gate, up]), &tensor, sizes, (Split::Column, role))];
+        }
         let activation = Operator::Activation { width: intermediate, gated };
         let learned =
             learned.iter().map(|name| weight(format!("{tensor}.{name}"), vec![1], TensorRole::Norm));

@@ -175,6 +175,9 @@ impl Layer {
 
     /// Kind of token mixer in block names.
     pub fn mixer_kind(&self) -> MixerKind {
+        if self.extras.transformer.is_some() {
+            return MixerKind::Full;
+        }
         match &self.mixer {
             Mixer::Latent(latent) if latent.dims.mask.limit().is_some() => MixerKind::Sliding,
             Mixer::Attention(attention) | Mixer::AttentionAndRecurrent(attention, _)
@@ -227,14 +230,17 @@ impl Layer {
         let of = self.arrangement;
         let (mut stream, mut caches) = (input, vec![]);
         if self.mixer != Mixer::Absent {
+            let shared = self.extras.transformer.as_deref();
+            let entry = shared.map_or(input, |shared| shared.assemble(block, input, self.hidden));
             let normed = match of {
                 PreNorm | Sandwich if !self.extras.unnormed => {
-                    self.normed(block, input, "input_norm", "input_layernorm")
+                    self.normed(block, entry, "input_norm", "input_layernorm")
                 }
-                _ => input,
+                _ => entry,
             };
             let mut sums;
             (sums, caches) = self.mix(block, normed);
+            caches.extend(shared.into_iter().flat_map(|shared| shared.attention.caches()));
             if matches!(of, PostNorm | Sandwich) {
                 let whole = self.one(block, "mixers_add", sums);
                 sums = vec![self.normed(block, whole, "post_attention_norm", "post_attention_layernorm")];

@@ -10,6 +10,7 @@ use super::feed_forward::FeedForward;
 use super::layer::Mixer;
 use super::ngrams::Ngrams;
 use super::recurrent::{fixed, product};
+use super::shared_transformer::SharedTransformer;
 use crate::graph::assembly::{Affine, Assembly, Matrix, weight};
 use crate::graph::cache::Cache;
 use crate::graph::operator::{Operator, Split};
@@ -85,6 +86,8 @@ pub struct Extras {
     pub states: Vec<Cache>,
     /// No norm before the mixer.
     pub unnormed: bool,
+    /// A transformer that several layers share, before the mixer.
+    pub transformer: Option<Box<SharedTransformer>>,
     /// Embeddings of n-grams, added to all streams before the mixer.
     pub ngrams: Option<Ngrams>,
     /// Cross-attention between the norm after the mixer and the network, with a norm of its own (BLIP).

@@ -15,6 +15,7 @@ use crate::plan::collective::{Collective, CollectiveOp, Tokens};
 use crate::plan::group::{RankGroup, TierShape};
 use crate::plan::parallel::{ParallelPlan, Phase};
 use crate::plan::sharding::TokenShare;
+use crate::plan::stages::sharing_layers;
 use crate::quantity::datum::Datum;
 use crate::quantity::num::{Num, Qty};
 use crate::quantity::read::{Plain, Reading};
@@ -93,7 +94,8 @@ impl PlacementProblem {
         let mut layers = vec![0; self.graph.blocks.len()];
         self.graph.layer_block[stage.from..stage.to].iter().for_each(|&block| layers[block] += 1);
         let (first, last) = (stage.from == 0, stage.to == self.graph.layer_block.len());
-        StageKind { layers, hosted: vec![], first, last, times: 1 }
+        let sharing = sharing_layers(&self.graph, stage.from..stage.to);
+        StageKind { layers, hosted: vec![], sharing, first, last, times: 1 }
     }
 
     /// The member whose runtime drives a hop: the sender, or the receiver from a hub. Between hubs, any does.
@@ -174,7 +176,8 @@ impl<N: Num> PreparedMember<N> {
 
     pub(super) fn no_layers(&self) -> StageKind {
         let blocks = self.instance.decode.blocks.len();
-        StageKind { layers: vec![0; blocks], hosted: vec![], first: false, last: false, times: 1 }
+        let (layers, hosted, sharing) = (vec![0; blocks], vec![], vec![]);
+        StageKind { layers, hosted, sharing, first: false, last: false, times: 1 }
     }
 
     pub(super) fn load<R: Reading<N = N>>(&self, read: &R, phase: Phase, sequences: u64) -> Batch<Qty<N>> {

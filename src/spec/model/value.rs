@@ -10,10 +10,13 @@ use crate::spec::error::Error;
 const LIMITS: [(u64, &str); 6] = [
     (
         2_000,
-        "num_hidden_layers num_layers n_layer n_layers num_transformer_layers num_global_layers \
-         vt_num_hidden_layers depth layers decoder_layers",
+        "num_hidden_layers num_layers_per_stack num_layers n_layer n_layers num_transformer_layers num_global_layers \
+          vt_num_hidden_layers depth layers decoder_layers",
     ),
-    (100, "mtp_num_hidden_layers num_nextn_predict_layers"),
+    (
+        100,
+        "mtp_num_hidden_layers num_nextn_predict_layers n_recurrent_loops loop_num_passes H_cycles L_cycles",
+    ),
     (100_000, "num_attention_heads num_key_value_heads num_experts num_local_experts n_routed_experts"),
     (1_000, "n_shared_experts"),
     (100_000_000, "vocab_size padded_vocab_size"),

@@ -138,6 +138,12 @@ impl RigBuilder<'_> {
     ) -> Result<Option<PlacementProblem>, Error> {
         let Some(used) = degrees.iter().position(Option::is_some) else { return Ok(None) };
         let first = self.member(used, 1)?;
+        if !first.graph.stores.is_empty() {
+            let found = format!("{}, whose layers share weights", first.model.name);
+            let fix =
+                "name equal devices with --hardware: their pipeline stages each hold shared weights once";
+            return Err(Error::new("model", found, "a model whose layers have weights of their own", fix));
+        }
         let mut members = Vec::new();
         let mut parts: Vec<Option<Range<usize>>> = Vec::new();
         for (at, degree) in degrees.iter().enumerate() {

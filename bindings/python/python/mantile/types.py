@@ -1920,6 +1920,7 @@ class Parameters(Record):
     active: int
     mtp: int
     mtp_copies: int
+    read_again: int | None
 
 
 class Checkpoint(Record):
