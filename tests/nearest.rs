@@ -66,12 +66,18 @@ fn with_any_every_published_row_is_listed() {
     let own = found(scenario.clone(), 1000);
     let request = NearestRequest { scenario, most: 1000, any: true };
     let all = nearest(&Catalog::default(), &request, &UNCONTROLLED).unwrap();
-    let devices: std::collections::BTreeSet<&str> = all.rows.iter().map(|row| row.hardware.as_str()).collect();
+    let devices: std::collections::BTreeSet<&str> =
+        all.rows.iter().map(|row| row.hardware.as_str()).collect();
     assert!(all.rows.len() > 500 && devices.len() > 5, "{} rows, {devices:?}", all.rows.len());
     assert!(all.known > own.known && all.rows.is_sorted_by(|a, b| a.distance <= b.distance));
     for row in &own.rows {
         let same = all.rows.iter().find(|other| other.id == row.id).unwrap();
-        assert_eq!((same.distance, same.predicted_tpot_ms), (row.distance, row.predicted_tpot_ms), "{}", row.id);
+        assert_eq!(
+            (same.distance, same.predicted_tpot_ms),
+            (row.distance, row.predicted_tpot_ms),
+            "{}",
+            row.id
+        );
     }
     let others = all.rows.iter().filter(|row| own.rows.iter().all(|known| known.id != row.id));
     assert!(others.into_iter().all(|row| row.distance >= 1.0));
@@ -87,7 +93,9 @@ fn rigs_and_placements_are_refused_with_their_reason() {
             hardware: Some(rig.clone()),
             ..Scenario::default()
         };
-        let fault = nearest(&catalog, &NearestRequest { scenario, ..NearestRequest::default() }, &UNCONTROLLED).unwrap_err();
+        let fault =
+            nearest(&catalog, &NearestRequest { scenario, ..NearestRequest::default() }, &UNCONTROLLED)
+                .unwrap_err();
         assert_eq!(fault.key, "hardware");
         assert!(fault.found.contains("rig") && fault.fix.contains("place --hardware"), "{rig}: {fault}");
     }

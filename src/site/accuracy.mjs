@@ -12,9 +12,10 @@ const [WANTED, POOR] = [0.8, 0.7];
 const DAY = 864e5;
 const METRICS = { tpot: { name: "TPOT", measured: "tpot_ms", predicted: "predicted_tpot_ms" }, ttft: { name: "TTFT", measured: "ttft_ms", predicted: "predicted_ttft_ms" } };
 /** Families of measurements: a name, and the family of a row. */
-const BY = { runtime: ["runtime", ({ runtime }) => runtime.split(" ")[0]], hardware: ["device", ({ hardware }) => hardware], model: ["model", ({ model }) => short(model)], mode: ["mode", ({ mode }) => mode] };
+const BY = { runtime: ["runtime", ({ runtime }) => runtime.split(" ")[0]], hardware: ["device", ({ hardware }) => hardware], model: ["model", ({ model }) => plainly(model)], mode: ["mode", ({ mode }) => mode] };
 const DRIFT = { decode: "TPOT", ttft: "TTFT", memory: "memory" };
 
+const plainly = (model) => short(model).split("/").pop();
 const median = (values) => {
   const sorted = values.toSorted((a, b) => a - b);
   const middle = sorted.length >> 1;
@@ -80,7 +81,7 @@ export function scatter(rows, own, picks, act) {
 /** The card of a measurement. */
 function tip({ row, measured, predicted, own }, metric) {
   const { words, tone } = classed(measured, predicted);
-  const facts = own ? [] : [...line("model", short(row.model)), ...line("on", `${row.devices} × ${row.hardware}`), ...line("runtime", `${row.runtime}, ${row.weight_format}`), ...(row.plan ? line("plan", row.plan) : []), ...line("ISL / OSL", `${row.isl} / ${row.osl}`), ...(row.concurrency ? line("concurrency", String(row.concurrency)) : [])];
+  const facts = own ? [] : [...line("model", plainly(row.model)), ...line("on", `${row.devices} × ${row.hardware}`), ...line("runtime", `${row.runtime}, ${row.weight_format}`), ...(row.plan ? line("plan", row.plan) : []), ...line("ISL / OSL", `${row.isl} / ${row.osl}`), ...(row.concurrency ? line("concurrency", String(row.concurrency)) : [])];
   return [
     element("h3", {}, element("span", { textContent: own ? row.id : `${metric.name} ${time(measured)}` }), element("span", { className: `tag ${tone}`, textContent: change(measured, predicted) })),
     element("dl", {}, ...line("measured", time(measured)), ...line("predicted", time(predicted)), ...(own ? line("class", words, tone) : []), ...facts),
@@ -100,7 +101,7 @@ export function held(rows, profile, runtimes, runtime, act) {
     const width = interval(profile, one)?.tpot;
     const poor = Number.isFinite(one.tpot_covered) && one.tpot_covered < POOR;
     const odds = one.at_odds?.find(({ odds: share }) => share === 0.9)?.limit_met ?? one.limit_met;
-    return element("tr", {}, element("th", { scope: "row", textContent: one.name }), element("td", { className: "bar-cell" }, bar), cell(one.tpot ? tenth(one.tpot[0]) : ""), cell(one.ttft ? tenth(one.ttft[0]) : ""), cell(width ? `× ${width[0].toFixed(2)}–${width[2].toFixed(2)}` : ""), cell(Number.isFinite(one.tpot_covered) ? percent(one.tpot_covered) : "", poor ? "bad" : ""), cell(Number.isFinite(odds) ? percent(odds) : ""));
+    return element("tr", {}, element("th", { scope: "row", textContent: one.name.replace(/ \(.*\)$/, ""), title: one.name }), element("td", { className: "bar-cell" }, bar), cell(one.tpot ? tenth(one.tpot[0]) : ""), cell(one.ttft ? tenth(one.ttft[0]) : ""), cell(width ? `× ${width[0].toFixed(2)}–${width[2].toFixed(2)}` : ""), cell(Number.isFinite(one.tpot_covered) ? percent(one.tpot_covered) : "", poor ? "bad" : ""), cell(Number.isFinite(odds) ? percent(odds) : ""));
   });
   const control = menu("runtime", runtimes.map((id) => [id, id]), runtime, (id) => act.pick({ runtime: id === "vllm" ? undefined : id }));
   if (!rows.length) return element("article", { className: "card" }, element("h2", {}, element("span", { textContent: `The constants of ${runtime} are not fitted` }), control), element("p", { className: "soft", textContent: "So it has no held-out errors: its constants are those of datasheets, or borrowed from another runtime." }));
@@ -135,7 +136,7 @@ export function yours(rows, summary, fault, act) {
     ...(shown.length ? [element("div", { className: "wide-table", tabIndex: 0, attributes: { role: "region", "aria-label": "your measurements" } }, element("table", {}, element("thead", {}, element("tr", {}, ...["run", "", "measured", "predicted", "ratio", "class"].map((text, at) => (text ? element("th", { className: at > 1 && at < 5 ? "n" : "", textContent: text }) : element("td", {}))))), element("tbody", {}, ...body)))] : []),
     ...(summary ? [element("p", { textContent: summary })] : []),
     ...(fault ? [element("p", { className: "warning", textContent: fault })] : []),
-    element("div", { className: "row" }, element("label", { className: "plain file", textContent: "Add a file of runs " }, input), ...(rows.length || summary || fault ? [element("button", { type: "button", className: "plain", textContent: "Remove", onclick: act.clear })] : [])),
+    element("div", { className: "row" }, element("label", { className: "plain add-file", textContent: "Add a file of runs" }, input), ...(rows.length || summary || fault ? [element("button", { type: "button", className: "plain", textContent: "Remove", onclick: act.clear })] : [])),
     element("p", { className: "soft", textContent: `Runs of mantile-opt bench, a table, or what another benchmark tool wrote; facts that it lacks are those of the question. Close: measured / predicted from ${CLOSE[0]} to ${CLOSE[1]}.` }));
 }
 
@@ -148,12 +149,14 @@ export function listed({ rows = [], overall, unsupported = [] }, name) {
   return { own, summary: [...(own.length ? [] : [`${overall?.n ?? 0} rows of ${name}${errors.length ? `: ${errors.join(", ")}` : ""}`]), ...without].join("; ") };
 }
 
-const HOW = "Drift needs stored runs: start the server with mantile-opt serve --store runs.sqlite and add runs with mantile-opt bench --store runs.sqlite; alarms and the accuracy over time then appear here.";
+const code = (textContent) => element("code", { textContent });
+/** How to get stored runs. */
+const how = () => element("p", { className: "soft" }, "Drift needs stored runs: start the server with ", code("mantile-opt serve --store runs.sqlite"), " and add runs with ", code("mantile-opt bench --store runs.sqlite"), "; alarms and the accuracy over time then appear here.");
 
 /** Alarms of the groups of a store, and predicted / observed of its runs by date; else how to get them. */
 export function drift(found, picks, act) {
   const stored = found?.stored;
-  if (!stored?.report.runs) return { figure: element("article", { className: "card" }, heading(stored ? "The store has no run yet" : "Drift and accuracy over time"), element("p", { className: "soft", textContent: HOW })), placed: () => {} };
+  if (!stored?.report.runs) return { figure: element("article", { className: "card" }, heading(stored ? "The store has no run yet" : "Drift and accuracy over time"), how()), placed: () => {} };
   const { report, dated = [], versions, retraining, retraining_fault: fault } = stored;
   const figures = Object.keys(DRIFT).filter((id) => dated.some(({ errors }) => Number.isFinite(errors[id])));
   const figure = figures.includes(picks.drift) ? picks.drift : figures[0];
@@ -189,7 +192,7 @@ function overTime(dated, figure, versions) {
   const families = [...new Set(points.map(({ family }) => family))];
   const place = ({ at, ratio }) => [px(at), py(ratio)];
   for (const point of points) svg.append(shape(Math.min(families.indexOf(point.family), FAMILIES - 1), ...place(point)));
-  const card = ({ run, ratio }) => [element("h3", {}, element("span", { textContent: run.timestamp_utc.slice(0, 16).replace("T", " ") }), element("span", { className: `tag ${classed(1, ratio).tone}`, textContent: ratio.toFixed(2) })), element("dl", {}, ...line("predicted / observed", ratio.toFixed(3)), ...line("model", short(run.model)), ...line("on", run.hardware), ...line("runtime", run.runtime))];
+  const card = ({ run, ratio }) => [element("h3", {}, element("span", { textContent: run.timestamp_utc.slice(0, 16).replace("T", " ") }), element("span", { className: `tag ${classed(1, ratio).tone}`, textContent: ratio.toFixed(2) })), element("dl", {}, ...line("predicted / observed", ratio.toFixed(3)), ...line("model", plainly(run.model)), ...line("on", run.hardware), ...line("runtime", run.runtime))];
   const made = graph(svg, `Predicted over observed ${DRIFT[figure]} of ${points.length} stored runs by date; 1 is equal. Arrows walk.`, points, { place, card });
   return {
     chart: [element("p", { className: "soft", textContent: `${DRIFT[figure]}: predicted / observed by the calibration in force · shaded: close` }), made, element("p", { className: "soft legend" }, ...families.slice(0, FAMILIES).map((name, at) => entry(at, name)))],

@@ -411,7 +411,7 @@ function compareMeasured() {
   const sub = [`${near.known.toLocaleString("en")} published runs ship with the program`, ...(odds ? [`at odds of 90 %, ${percent(odds.limit_met)} of choices meet their SLO when measured`] : [])].join(" · ");
   target.replaceChildren(
     element("div", { className: "head" }, element("div", {}, element("h1", { textContent: accuracy.finding(left) }), element("p", { className: "sub", textContent: sub })), element("div", { className: "row actions" }, element("button", { type: "button", className: "plain", textContent: "Copy link", attributes: { "data-action": "link" } }))),
-    element("div", { className: "grid-2 measured" }, cloud.figure, element("div", { className: "stack" }, accuracy.held(left, profile, [...$("runtimes").options].map(({ value }) => value), runtime, act), accuracy.yours(rows, own?.summary, own?.fault, act), drift.figure)));
+    element("div", { className: "grid-2 measured" }, element("div", { className: "stack" }, cloud.figure, accuracy.yours(rows, own?.summary, own?.fault, act)), element("div", { className: "stack" }, accuracy.held(left, profile, [...$("runtimes").options].map(({ value }) => value), runtime, act), drift.figure)));
   cloud.placed();
   drift.placed();
 }

@@ -24,7 +24,10 @@ const USES = [["code", /cod(e|er)\b|coder|devstral|starcoder|codellama/i], ["vis
 const same = (a, b) => Boolean(a && b) && a.name === b.name && a.each.weight_format === b.each.weight_format;
 /** The name of a build without the words that its neighbours have too. */
 export const called = (name) => name.replaceAll(/NVIDIA (GeForce )?|AMD (Radeon |Instinct )?| workstation\b/g, "").replaceAll(" x ", " × ").replaceAll("copies of ", "× ").replace(/^1 × /, "");
+/** The system of a build, without the number of its nodes or copies. */
+const alone = (name) => called(name).replace(/^(\d+ (of|nodes of)|\d+ × ) ?/, "").replace(/^\d+ in /, "");
 const usd = (value) => (value >= 1e3 ? Math.round(value).toLocaleString("en") : plain(value));
+const plainly = (model) => short(model).split("/").pop();
 const users = (number) => (number === 1 ? "1 user" : `${number} users`);
 const span = ([low, high]) => `${usd(low)}–${usd(high)}`;
 const button = (text, onclick, className = "plain") => element("button", { type: "button", className, textContent: text, onclick });
@@ -67,6 +70,8 @@ function required({ sought }) {
   ].join(" · ");
 }
 
+const assumed = (answer) => `${required(answer)}. Assumed: ${answer.sought.assumed.join("; ").replaceAll("`", "") || "nothing"}`;
+
 function head(answer, act) {
   const { sought, looked, builds } = answer;
   const first = answer.minimum ?? answer.cheapest;
@@ -78,13 +83,13 @@ function head(answer, act) {
     const price = money.buy_usd ? `for about ${usd(money.buy_usd)} USD` : `for ${usd(money.usd_per_hour)} USD/h`;
     title.append(money.buy_usd ? "Buy " : "Rent ", element("em", { textContent: called(first.name) }), ` ${price}: ${plain(first.tok_s_per_user)} tok/s for ${sought.users === 1 ? "one user" : `each of ${sought.users} users`}, room for ${first.most_users}`);
     const range = money.buy_usd_range && money.buy_usd_range[0] < money.buy_usd_range[1] ? [`price seen from ${usd(money.buy_usd_range[0])} to ${usd(money.buy_usd_range[1])} USD`] : [];
-    sub.textContent = [`${short(first.model)} in ${first.each.weight_format}`, ...range, `${looked.serve} of ${looked.systems} systems can serve it`, ...(money.dated?.length ? [`prices of ${[...new Set(money.dated)].join(" to ")}`] : [])].join(" · ");
+    sub.textContent = [`${plainly(first.model)} in ${first.each.weight_format}`, ...range, `${looked.serve} of ${looked.systems} systems can serve it`, ...(money.dated?.length ? [`prices of ${[...new Set(money.dated)].join(" to ")}`] : [])].join(" · ");
   } else {
     const [nearest] = builds;
-    title.textContent = nearest ? `No offer within the limits: the cheapest that serves ${short(sought.model)} is ${called(nearest.name)}` : `No system of the catalogue serves ${short(sought.model)} so`;
+    title.textContent = nearest ? `No offer within the limits: the cheapest that serves ${plainly(sought.model)} is ${called(nearest.name)}` : `No system of the catalogue serves ${plainly(sought.model)} so`;
     sub.textContent = nearest?.because ?? "";
   }
-  return element("div", { className: "head" }, element("div", {}, title, sub, element("p", { className: "proof", textContent: `${required(answer)}. Assumed: ${sought.assumed.join("; ") || "nothing"}` })), acts);
+  return element("div", { className: "head" }, element("div", {}, title, sub, element("p", { className: "proof", textContent: assumed(answer) })), acts);
 }
 
 function card({ names, build }, first, chosen, choose) {
@@ -92,8 +97,8 @@ function card({ names, build }, first, chosen, choose) {
   const range = money.buy_usd ? money.buy_usd_range : money.usd_per_hour_range;
   const price = money.buy_usd ? `${usd(money.buy_usd)} USD` : `${usd(money.usd_per_hour)} USD/h`;
   const [role, ...roles] = names;
-  const more = [`${plain(build.tok_s_per_user)} tok/s a user`, `up to ${users(build.most_users)}`, ...(build.watts ? [`${digits(build.watts)} W`] : [])];
-  const plan = [build.each.weight_format, build.runtime, build.each.plan.label, ...(money.buy_usd && money.usd_per_month ? [`${usd(money.usd_per_month)} USD a month`] : [])];
+  const more = [`${plain(build.tok_s_per_user)} tok/s a user`, `up to ${users(build.most_users)}`, ...(build.watts ? [`${digits(build.watts)} W`] : [])].map((text) => text.replaceAll(" ", "\u00a0"));
+  const plan = [build.each.weight_format, build.runtime, build.each.plan.label, ...(money.buy_usd && money.usd_per_month ? [`${usd(money.usd_per_month)} USD a month`] : [])].map((text) => text?.replaceAll(" ", "\u00a0"));
   return element("article", { className: `card offer${chosen ? " chosen" : ""}` },
     element("h3", {}, [role, ...roles.map((one) => one.toLowerCase())].join(", "), ...(build.keeps_quality ? [] : [" ", element("span", { className: "tag warn", textContent: "below the checkpoint’s quality" })])),
     element("button", { type: "button", className: "big", textContent: called(build.name), title: build.name, onclick: choose, attributes: { "aria-pressed": String(chosen) } }),
@@ -131,6 +136,7 @@ function stairs(builds, x, y) {
 }
 
 function finding(steps, x, y, limit) {
+  if (!steps.length) return limit ? "No build is within the budget" : "No build with this price is within the limits";
   const [first, last] = [steps[0], steps.at(-1)];
   const begin = `${usd(x.of(first))} ${x.unit} gives ${y.words(y.of(first))}`;
   if (steps.length === 1) return `${begin}; more money buys no more${limit ? " within the budget" : ""}`;
@@ -140,7 +146,7 @@ function finding(steps, x, y, limit) {
 /** Cost to the right, what is reached upwards: the steps with their names, other builds in grey, over budget tinted. */
 function chart(answer, offers, chosen, act, picks) {
   const { sought, builds } = answer;
-  const known = Object.keys(COSTS).filter((key) => builds.some((build) => counts(build) && COSTS[key].of(build)));
+  const known = Object.keys(COSTS).filter((key) => builds.some((build) => COSTS[key].of(build) > 0));
   const usual = sought.budget_usd && known.includes("buy") ? "buy" : known.includes("hour") ? "hour" : known[0];
   const [cost, reach] = [known.includes(picks.x) ? picks.x : usual, REACHED[picks.y] ? picks.y : "speed"];
   if (!cost) return { figure: element("figure", { className: "card", hidden: true }), placed: () => {} };
@@ -149,8 +155,9 @@ function chart(answer, offers, chosen, act, picks) {
   const within = priced.filter(counts);
   const steps = stairs(within, x, y);
   const limit = x.limit(sought);
-  const most = Math.max(limit ?? 0, ...offers.map(({ build }) => x.of(build) ?? 0)) * FAR;
+  const most = Math.max(limit ?? 0, ...offers.map(({ build }) => x.of(build) ?? 0)) * FAR || Infinity;
   const shown = priced.filter((build) => x.of(build) <= most);
+  if (!shown.length) return { figure: element("figure", { className: "card chart-frame" }, element("h2", { textContent: "Every build that serves is far above the budget" })), placed: () => {} };
   const ends = (build) => x.range(build) ?? [x.of(build), x.of(build)];
   const across = factors([...shown.map(x.of), ...steps.flatMap(ends), ...(limit ? [limit] : [])], 1.15);
   across.spell = usd;
@@ -169,12 +176,15 @@ function chart(answer, offers, chosen, act, picks) {
     const [[low, high], top] = [ends(build).map(px), py(y.of(build))];
     svg.append(drawn("line", { class: "range-x", x1: `${low}%`, x2: `${Math.min(high, 100)}%`, y1: `${top}%`, y2: `${top}%` }));
   }
-  const path = steps.map((build, at) => (at ? `H${px(x.of(build)) * 10}V${py(y.of(build)) * 10}` : `M${px(x.of(build)) * 10} 1000V${py(y.of(build)) * 10}`)).join("") + `H${px(limit ?? across.high) * 10}`;
-  svg.append(lines(drawn("path", { class: "stairs", d: path })));
+  const path = steps.length && steps.map((build, at) => (at ? `H${px(x.of(build)) * 10}V${py(y.of(build)) * 10}` : `M${px(x.of(build)) * 10} 1000V${py(y.of(build)) * 10}`)).join("") + `H${px(limit ?? across.high) * 10}`;
+  if (path) svg.append(lines(drawn("path", { class: "stairs", d: path })));
   for (const build of steps) svg.append(drawn("circle", { class: "point", cx: `${place(build)[0]}%`, cy: `${place(build)[1]}%`, r: 5 }));
   if (chosen && x.of(chosen)) svg.append(drawn("circle", { class: "ring", cx: `${place(chosen)[0]}%`, cy: `${place(chosen)[1]}%`, r: 9 }));
   const labelled = [...steps, ...offers.map(({ build }) => build).filter((build) => x.of(build) && !steps.some((one) => same(one, build)))];
-  const names = labelled.map((build, at) => ({ text: label(0, 0, `${called(build.name)} · ${plain(y.of(build))} ${y.unit}`, { class: at < steps.length ? "name f1" : "name soft" }), place: place(build) }));
+  const names = labelled.map((build, at) => {
+    const [name, reaches] = [called(build.name), `${plain(y.of(build))} ${y.unit}`];
+    return { text: label(0, 0, name, { class: at < steps.length ? "name f1" : "name soft" }), place: place(build), words: [`${name} · ${reaches}`, `${name} · ${plain(y.of(build))}`, name, reaches] };
+  });
   svg.append(...names.map(({ text }) => text));
   const made = graph(svg, `${steps.length} steps of ${shown.length} builds by cost and ${y.name}. Arrows walk, Enter opens a plan.`, shown, { place, card: (build) => tip(build, act), enter: act.open, begin: steps[0] });
   const words = finding(steps, x, y, limit);
@@ -186,7 +196,14 @@ function chart(answer, offers, chosen, act, picks) {
     element("div", { className: "axis-y" }, menu("axis upwards", Object.entries(REACHED).map(([key, { name }]) => [key, name]), reach, (key) => act.pick({ y: key === "speed" ? undefined : key }))),
     made,
     element("div", { className: "axis-x" }, menu("axis to the right", known.map((key) => [key, COSTS[key].name]), cost, (key) => act.pick({ x: key === usual ? undefined : key }))));
-  return { figure, placed: () => named(made, names, labelled.map(place)) };
+  // The line of the steps, and the budget.
+  const thick = 0.5;
+  const treads = steps.flatMap((build, at) => {
+    const [[left, top], [right, next]] = [place(build), steps[at + 1] ? place(steps[at + 1]) : [px(limit ?? across.high), place(build)[1]]];
+    return [[left, top - thick, right, top + thick], [right - thick / 2, next, right + thick / 2, top]];
+  });
+  if (steps.length) treads.push([place(steps[0])[0] - thick / 2, place(steps[0])[1], place(steps[0])[0] + thick / 2, 100]);
+  return { figure, placed: () => named(made, names, labelled.map(place), [...treads, ...(limit ? [[px(limit), 0, px(limit) + 20, 6]] : [])], limit ? [[px(limit) - 0.2, 0, px(limit) + 0.2, 100]] : []) };
 }
 
 /** A limit that a system misses, and the change that admits it; undefined where no limit alone does. */
@@ -225,7 +242,7 @@ function misses(answer, act) {
   const kept = [];
   for (const one of all) {
     const taken = kept.filter(({ kind }) => kind === one.kind).length;
-    if (kept.length < MISSES && taken < EACH && !kept.some(({ name }) => called(name) === called(one.name))) kept.push(one);
+    if (kept.length < MISSES && taken < EACH && !kept.some(({ name }) => alone(name) === alone(one.name))) kept.push(one);
   }
   const { missed: counted } = answer.looked;
   const dear = answer.builds.filter(({ standing }) => standing === "over budget").length;
@@ -292,7 +309,7 @@ function hardware(place, answer, act, picks) {
   placed();
 }
 
-const used = ({ build, family }) => USES.find(([, words]) => words.test(`${short(build.model)} ${family}`))?.[0] ?? "general";
+const used = ({ build, family }) => USES.find(([, words]) => words.test(`${plainly(build.model)} ${family}`))?.[0] ?? "general";
 
 /** The models of a machine, by use; chips choose a use and the order. */
 function models(place, answer, act, picks) {
@@ -311,12 +328,12 @@ function models(place, answer, act, picks) {
     const bar = element("span", { className: "bar-of speed" }, element("span", {}));
     bar.firstChild.style.width = `${(build.tok_s_per_user / fastest) * 100}%`;
     const { memory, metrics } = build.each;
-    return element("tr", {}, cell(at && shown[at - 1].use === kind && order === "use" ? "" : kind, "soft"), element("th", { scope: "row" }, button(short(build.model), () => act.open(build), "link")), cell(`${build.each.weight_format}, ${build.runtime}`, "soft"), cell(released ?? "", "soft"), cell(`${plain(parameters / 1e9)} B`), cell(memory ? `${plain((memory.weights_bytes + (memory.offloaded_bytes ?? 0)) / GIB)} GiB` : ""), element("td", { className: "bar-cell" }, bar), cell(plain(build.tok_s_per_user)), cell(metrics ? time(metrics.ttft_ms) : ""), cell(String(build.most_users)), cell(`${plain(build.max_context_tokens / 1024)}k`));
+    return element("tr", {}, cell(at && shown[at - 1].use === kind && order === "use" ? "" : kind, "soft"), element("th", { scope: "row" }, button(plainly(build.model), () => act.open(build), "link")), cell(`${build.each.weight_format}, ${build.runtime}`, "soft"), cell(released ?? "", "soft"), cell(`${plain(parameters / 1e9)} B`), cell(memory ? `${plain(memory.total_bytes / GIB)}${memory.host_bytes ? ` + ${plain(memory.host_bytes / GIB)}` : ""} GiB` : ""), element("td", { className: "bar-cell" }, bar), cell(plain(build.tok_s_per_user)), cell(metrics ? time(metrics.ttft_ms) : ""), cell(String(build.most_users)), cell(`${plain(build.max_context_tokens / 1024)}k`));
   });
-  const heads = [["use"], ["model"], ["weights, runtime"], ["released"], ["size", 1], ["weights", 1], [""], ["tok/s", 1], ["TTFT", 1], ["users", 1], ["context", 1]];
+  const heads = [["use"], ["model"], ["weights, runtime"], ["released"], ["size", 1], ["memory (+ host)", 1], [""], ["tok/s", 1], ["TTFT", 1], ["users", 1], ["context", 1]];
   const { sought } = answer;
   place.replaceChildren(element("section", { className: "buy", attributes: { "data-view": "buy" } },
-    element("div", { className: "head" }, element("div", {}, element("h1", {}, `${all.length} models run on `, element("em", { textContent: sought.hardware }), ` at ≥ ${plain(sought.target_tok_s)} tok/s${sought.users > 1 ? ` for each of ${sought.users} users` : ""}`), element("p", { className: "proof", textContent: `${required(answer)}. Assumed: ${sought.assumed.join("; ") || "nothing"}` })), element("div", { className: "row actions" }, element("button", { type: "button", className: "plain", textContent: "Copy link", attributes: { "data-action": "link" } }))),
+    element("div", { className: "head" }, element("div", {}, element("h1", {}, `${all.length} models run on `, element("em", { textContent: sought.hardware }), ` at ≥ ${plain(sought.target_tok_s)} tok/s${sought.users > 1 ? ` for each of ${sought.users} users` : ""}`), element("p", { className: "proof", textContent: assumed(answer) })), element("div", { className: "row actions" }, element("button", { type: "button", className: "plain", textContent: "Copy link", attributes: { "data-action": "link" } }))),
     element("article", { className: "card models" },
       element("h2", {}, element("span", { textContent: `Models for this machine: ${sought.hardware}` }), element("span", { className: "row" },
         segments("use", [["all", `all ${all.length}`], ...kinds.map((kind) => [kind, kind])], use, (key) => act.pick({ use: key === "all" ? undefined : key, all: undefined })),

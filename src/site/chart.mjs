@@ -146,24 +146,34 @@ export function graph(svg, words, points, { place, card, enter, begin }) {
   return made;
 }
 
-/** Puts each name next to its point where it covers no other name and no point that counts; those without a place leave. */
-export function named(made, names, points) {
+/**
+ * Puts each name next to its point where it covers no other name, none of these points and of these boxes in percent; those
+ * without a place leave. A name may have shorter words to try, which may cross the `soft` boxes.
+ */
+export function named(made, names, points, boxes = [], soft = []) {
   const [width, height] = [made.clientWidth, made.clientHeight];
   const at = ([left, top]) => [(left / 100) * width, (top / 100) * height];
-  const taken = points.map(at).map(([left, top]) => [left - 6, top - 6, left + 6, top + 6]);
-  for (const { text, place } of names) {
+  const boxed = ([a, b, c, d]) => [...at([a, b]), ...at([c, d])];
+  const taken = [...points.map(at).map(([left, top]) => [left - 6, top - 6, left + 6, top + 6]), ...boxes.map(boxed)];
+  const crossed = soft.map(boxed);
+  const tries = names.flatMap(({ text, place, words = [text.textContent] }) => words.map((one, number) => ({ text, place, one, number, last: number === words.length - 1 })));
+  const done = new Set();
+  for (const { text, place, one: words, number, last } of tries) {
+    if (done.has(text)) continue;
+    text.textContent = words;
     const size = text.getComputedTextLength();
     const [left, top] = at(place);
-    const places = [[10, 4], [-size - 10, 4], [-size / 2, -12], [-size / 2, 22], [6, -10], [-size - 6, -10], [6, 20], [-size - 6, 20], [8, -26], [-size - 8, -26], [8, 36], [-size - 8, 36]].map(([dx, dy]) => [left + dx, top + dy]);
+    const places = [[-size - 4, -10], [13, 4], [-size - 13, 4], [-size / 2, -12], [-size / 2, 22], [6, -10], [-size - 6, -10], [6, 20], [-size - 6, 20], [8, -26], [-size - 8, -26], [8, 36], [-size - 8, 36], [-size / 2, -28], [-size / 2, 40]].map(([dx, dy]) => [left + dx, top + dy]);
     const box = ([x, y]) => [x - 2, y - 12, x + size + 2, y + 4];
     const free = places.find((one) => {
       const [a, b, c, d] = box(one);
-      return a >= -4 && c <= width + 12 && b >= -4 && d <= height - 2 && taken.every(([e, f, g, h]) => c < e || a > g || d < f || b > h);
+      return a >= -4 && c <= width + 12 && b >= -4 && d <= height - 2 && [...taken, ...(number > 1 ? [] : crossed)].every(([e, f, g, h]) => c < e || a > g || d < f || b > h);
     });
     if (!free) {
-      text.remove();
+      if (last) text.remove();
       continue;
     }
+    done.add(text);
     taken.push(box(free));
     text.setAttribute("x", free[0]);
     text.setAttribute("y", free[1]);
