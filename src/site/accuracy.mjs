@@ -112,7 +112,7 @@ export function held(rows, profile, runtimes, runtime, act) {
     element("p", { className: "soft", textContent: `Bar: TPOT, tick: TTFT. Interval: p10 to p90 of measured / predicted TPOT; it should hold ${percent(WANTED)} of the rows. SLO met: choices at odds of 90 % that meet it when measured.` }));
 }
 
-/** What the held-out errors say in one line. */
+/** The held-out errors in one line. */
 export function finding(rows) {
   const of = (words) => rows.find(({ name }) => name.includes(words));
   const [load, maker] = [of("lighter and heavier loads"), of("another maker")];

@@ -333,14 +333,14 @@ const REFERENCE = { model: "Llama-3.1-8B", hardware: "1xh100", deployment: { pla
 const [PUBLISHED, LINKED] = [1000, 1 << 17];
 
 /** The plan of the question, as answered where it is. */
-const asked = () => (JSON.stringify([requested(), state.files]) === state.shown && page("answer").querySelector("section[data-notation]") ? planned() : requested()[1].scenario);
+const posed = () => (JSON.stringify([requested(), state.files]) === state.shown && page("answer").querySelector("section[data-notation]") ? planned() : requested()[1].scenario);
 
 /** Measured against predicted: the published runs, held-out errors, own runs, and those of a store. */
 async function accurate() {
   const target = $("measured");
   const runtime = kept.picks("accuracy").runtime ?? "vllm";
   const runs = kept.picks("accuracy").runs ?? state.runs;
-  const scenario = asked();
+  const scenario = posed();
   const wanted = JSON.stringify([runtime, scenario, runs, state.files]);
   if (target.dataset.answered !== wanted) {
     const parsed = async (...request) => JSON.parse(await answer(...request, "json"));

@@ -15,7 +15,7 @@ const COSTS = {
 /** Axes upwards: what a build reaches. */
 const REACHED = {
   speed: { name: "tok/s for each user", of: (build) => build.tok_s_per_user, words: (value) => `${plain(value)} tok/s to each user`, unit: "tok/s" },
-  users: { name: "users at most", of: (build) => build.most_users, words: (value) => `room for ${digits(value)} users`, unit: "users" },
+  users: { name: "users at most", of: (build) => build.most_users, words: (value) => `up to ${plain(value)} users`, unit: "users" },
   output: { name: "tok/s in all at most", of: (build) => build.most_output_tok_s, words: (value) => `${plain(value)} tok/s in all`, unit: "tok/s" },
 };
 /** Uses by a word in the name of a model; the rest is general. */
@@ -57,7 +57,7 @@ function offered(answer) {
   return all;
 }
 
-/** What was required, in words. */
+/** The requirements in words. */
 function required({ sought }) {
   const { limits } = sought;
   return [
@@ -81,7 +81,7 @@ function head(answer, act) {
   if (first) {
     const { money } = first;
     const price = money.buy_usd ? `for about ${usd(money.buy_usd)} USD` : `for ${usd(money.usd_per_hour)} USD/h`;
-    title.append(money.buy_usd ? "Buy " : "Rent ", element("em", { textContent: called(first.name) }), ` ${price}: ${plain(first.tok_s_per_user)} tok/s for ${sought.users === 1 ? "one user" : `each of ${sought.users} users`}, room for ${first.most_users}`);
+    title.append(money.buy_usd ? "Buy " : "Rent ", element("em", { textContent: called(first.name) }), ` ${price}: ${plain(first.tok_s_per_user)} tok/s for ${sought.users === 1 ? "one user" : `each of ${sought.users} users`}, ${first.most_users} at most`);
     const range = money.buy_usd_range && money.buy_usd_range[0] < money.buy_usd_range[1] ? [`price seen from ${usd(money.buy_usd_range[0])} to ${usd(money.buy_usd_range[1])} USD`] : [];
     sub.textContent = [`${plainly(first.model)} in ${first.each.weight_format}`, ...range, `${looked.serve} of ${looked.systems} systems can serve it`, ...(money.dated?.length ? [`prices of ${[...new Set(money.dated)].join(" to ")}`] : [])].join(" · ");
   } else {
@@ -236,7 +236,7 @@ function over(build, sought) {
   return { name: build.name, kind: "money", above: value / limit, words: `${key === "max_watts" ? "" : "up to "}${usd(value)} ${unit}`, act: `allow ${usd(allowed)}`, form: { [key]: `${allowed}${suffix}` } };
 }
 
-/** What comes nearest without meeting the limits, each with the limit to relax. */
+/** Systems that nearly meet the limits, each with the limit to relax. */
 function misses(answer, act) {
   const all = [...answer.missed.map(missed), ...answer.builds.filter(({ standing }) => standing === "over budget").map((build) => over(build, answer.sought))].filter(Boolean).sort((a, b) => a.above - b.above);
   const kept = [];
@@ -251,7 +251,7 @@ function misses(answer, act) {
   return element("article", { className: "card misses" }, element("h2", {}, element("span", { textContent: "Just misses" }), element("span", { className: "soft", textContent: [...words, ...(dear ? [`${dear} over the budget`] : [])].join(", ") })), ...(rows.length ? [element("table", {}, element("tbody", {}, ...rows))] : [element("p", { className: "soft", textContent: "No limit alone would admit another system." })]));
 }
 
-/** What the chosen offer costs to run. */
+/** The running costs of the chosen offer. */
 function running(offers, chosen, choose) {
   const { money, watts } = chosen;
   if (!money.usd_per_hour) return element("div", { hidden: true });

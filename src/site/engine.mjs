@@ -29,7 +29,7 @@ function server() {
     kind: "http",
     formats: Object.keys(TYPES),
     stop: () => stopping?.abort(),
-    /** What the server has of measured runs; undefined where it does not say. */
+    /** Drift and runs of the server; undefined where it does not give them. */
     async measured() {
       const token = sessionStorage.getItem("mantile-token");
       const response = await reached("v1/calibrate", { headers: token ? { Authorization: `Bearer ${token}` } : {} });

@@ -1,11 +1,11 @@
-// What a view keeps in its address beyond the question: the fields of a form once it was sent, and what its pictures show.
+// The state of a view in its address, next to the question: the fields of a form once it was sent, and what pictures show.
 
 const shown = {};
 
-/** What the pictures of a view show, where it is not the usual. */
+/** The choices in the pictures of a view, where they are not the usual ones. */
 export const picks = (view) => (shown[view] ??= {});
 
-/** Changes what the pictures of a view show; undefined is the usual. */
+/** Changes choices in the pictures of a view; undefined is the usual one. */
 export function pick(view, changes) {
   shown[view] = Object.fromEntries(Object.entries({ ...picks(view), ...changes }).filter(([, value]) => value !== undefined && value !== ""));
 }
@@ -18,7 +18,7 @@ const isBox = ({ type }) => type === "checkbox";
 export const sent = (form) => (form.dataset.sent = "yes");
 export const isSent = (form) => form.dataset.sent !== undefined;
 
-/** What a view keeps, as texts and values. */
+/** The state of a view, as texts and values. */
 export function written(page) {
   const fields = kept(page).filter(isSent).flatMap(inputs);
   const value = (input) => (isBox(input) ? (input.checked ? undefined : "no") : input.value.trim() || undefined);

@@ -39,7 +39,7 @@ export async function buy(page, address) {
   await page.waitForFunction(() => location.hash.includes("buy.budget=14900usd"));
   await settled(page);
   const title = () => page.textContent("[data-page=buy] .output h1");
-  assert.match(await title(), /^Buy L40S for about 14,900 USD: [\d.,]+ tok\/s for each of 4 users, room for \d+$/);
+  assert.match(await title(), /^Buy L40S for about 14,900 USD: [\d.,]+ tok\/s for each of 4 users, \d+ at most$/);
   assert.equal(await page.$eval("[data-page=buy] .graph .limit", (one) => one.textContent), "budget 14,900");
   // Without a budget, the axis is USD/h, and there are more steps.
   await page.fill("[data-page=buy] [name=budget]", "");
@@ -126,7 +126,7 @@ function table() {
   return [head, ...own.map((row) => row.join(","))].join("\n");
 }
 
-/** What a server with a store says: an alarm, and runs by date. */
+/** The answer of a server with a store: an alarm, and runs by date. */
 const STORED = {
   accepted: 12, kept: 12, refit_due: true, drift: [],
   stored: {
@@ -248,7 +248,7 @@ export async function small(browser, address) {
     await graph.scrollIntoViewIfNeeded();
     const [x, y] = centre(await page.locator(`${here} .graph .ring >> nth=0`).boundingBox());
     await page.touchscreen.tap(x, y);
-    const card = await page.locator(".tip").boundingBox();
+    const card = await page.locator(`${here} .tip`).boundingBox();
     assert.ok(card.x >= 0 && card.x + card.width <= 375 && card.y + card.height <= 812, JSON.stringify(card));
     await page.setViewportSize({ width: 320, height: 640 });
     assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= 320, `${name} at 320 px`);
