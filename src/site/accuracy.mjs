@@ -131,7 +131,7 @@ export function yours(rows, summary, fault, act) {
   });
   const input = element("input", { type: "file", id: "own-runs", onchange: ({ target }) => target.files[0] && act.add(target.files[0]) });
   const far = shown.filter(([, , one]) => classed(one.measured, one.predicted).words !== "close").length;
-  const title = !shown.length ? "Your measurements" : far ? `${far} of ${shown.length} of your numbers are not close` : `All ${shown.length} of your numbers are close`;
+  const title = !shown.length ? "Your measurements" : shown.length === 1 ? `Your number is ${far ? "not " : ""}close` : far ? `${far} of your ${shown.length} numbers ${far === 1 ? "is" : "are"} not close` : `Your ${shown.length} numbers are close`;
   return element("article", { className: "card" }, heading(title, "measured / predicted"),
     ...(shown.length ? [element("div", { className: "wide-table", tabIndex: 0, attributes: { role: "region", "aria-label": "your measurements" } }, element("table", {}, element("thead", {}, element("tr", {}, ...["run", "", "measured", "predicted", "ratio", "class"].map((text, at) => (text ? element("th", { className: at > 1 && at < 5 ? "n" : "", textContent: text }) : element("td", {}))))), element("tbody", {}, ...body)))] : []),
     ...(summary ? [element("p", { textContent: summary })] : []),

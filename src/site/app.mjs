@@ -335,6 +335,17 @@ const [PUBLISHED, LINKED] = [1000, 1 << 17];
 /** The plan of the question, as answered where it is. */
 const posed = () => (JSON.stringify([requested(), state.files]) === state.shown && page("answer").querySelector("section[data-notation]") ? planned() : requested()[1].scenario);
 
+/** Does something else where a request was refused; other faults stay faults. */
+const refused = (other) => (fault) => (fault.key === undefined ? Promise.reject(fault) : other());
+
+/** Answers that further changes of the view leave as they are, by their request. */
+const known = new Map();
+async function once(name, request, work) {
+  const key = JSON.stringify(request);
+  if (known.get(name)?.key !== key) known.set(name, { key, value: await work() });
+  return known.get(name).value;
+}
+
 /** Measured against predicted: the published runs, held-out errors, own runs, and those of a store. */
 async function accurate() {
   const target = $("measured");
@@ -346,9 +357,9 @@ async function accurate() {
     const parsed = async (...request) => JSON.parse(await answer(...request, "json"));
     const near = (of) => parsed("nearest", { scenario: of, most: PUBLISHED, any: true });
     const found = await search([target], async () => ({
-      left: await parsed("validate", { left_out: runtime }).catch((fault) => (fault.key === undefined ? Promise.reject(fault) : [])),
-      profile: await parsed("catalog", { kind: "runtimes", name: runtime }),
-      near: await near(scenario).catch((fault) => (fault.key === undefined ? Promise.reject(fault) : near(REFERENCE))),
+      left: await once("left", runtime, () => parsed("validate", { left_out: runtime }).catch(refused(() => []))),
+      profile: await once("profile", [runtime, state.files], () => parsed("catalog", { kind: "runtimes", name: runtime })),
+      near: await once("near", [scenario, state.files], () => near(scenario).catch(refused(() => near(REFERENCE)))),
       stored: await source.measured(),
       own: runs && (await owned(runs)),
     }));
@@ -367,10 +378,9 @@ async function owned({ name, csv }) {
   const given = { model, hardware: hardware ?? line.hardware(), runtime, weight_format: format, isl, osl, concurrency, tp: degree(/tp(\d+)/), pp: degree(/pp(\d+)/), replicas: degree(/^(\d+) x/) };
   const validated = async (more) => accuracy.listed(JSON.parse(await answer("validate", { tables: [{ name, csv }], ...more }, "json")), name);
   try {
-    return await validated({}).catch((fault) => (fault.key === undefined ? Promise.reject(fault) : validated({ given })));
+    return await validated({}).catch(refused(() => validated({ given })));
   } catch (fault) {
-    if (fault.key === undefined) throw fault;
-    return { own: [], summary: "", fault: fault.message };
+    return refused(() => ({ own: [], summary: "", fault: fault.message }))(fault);
   }
 }
 
