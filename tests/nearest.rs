@@ -79,8 +79,8 @@ fn with_any_every_published_row_is_listed() {
             row.id
         );
     }
-    let others = all.rows.iter().filter(|row| own.rows.iter().all(|known| known.id != row.id));
-    assert!(others.into_iter().all(|row| row.distance >= 1.0));
+    let mut others = all.rows.iter().filter(|row| own.rows.iter().all(|known| known.id != row.id));
+    assert!(others.all(|row| row.distance >= 1.0));
 }
 
 /// A rig of unlike devices and an answer of `place` are refused with what they are, not as names that nobody knows.

@@ -1,5 +1,5 @@
-// Accuracy: measured against predicted as a scatter, held-out errors with their intervals, the reader's own measurements with
-// their class, and the errors of a store of runs over time.
+// Accuracy: measured against predicted as a scatter, held-out errors with their intervals, the reader's own measurements
+// with their class, and the errors of a store of runs over time.
 import { FAMILIES, entry, factors, field, graph, label, line, lines, menu, named, segments, shape } from "./chart.mjs";
 import { digits, drawn, element, percent, plain, short, time } from "./figures.mjs";
 

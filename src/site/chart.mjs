@@ -78,8 +78,8 @@ export function field(x, y, spell = worded) {
 }
 
 /**
- * A field that is walked: the pointer near a point, or arrows, show its card. `place` gives the percents of a point, `card`
- * what its card has, `enter` what Enter does.
+ * A field that is walked: the pointer near a point, or arrows, show its card. `place` gives the percents of a point,
+ * `card` the parts of its card, `enter` the act of Enter, and arrows start at `begin`.
  */
 export function graph(svg, words, points, { place, card, enter, begin }) {
   const ring = drawn("circle", { class: "cursor", r: 6, visibility: "hidden" });
@@ -147,8 +147,8 @@ export function graph(svg, words, points, { place, card, enter, begin }) {
 }
 
 /**
- * Puts each name next to its point where it covers no other name, none of these points and of these boxes in percent; those
- * without a place leave. A name may have shorter words to try, which may cross the `soft` boxes.
+ * Puts each name next to its point where it covers no other name, none of these points and of these boxes in percent;
+ * those without a place leave. A name may have shorter words to try, which may cross the `soft` boxes.
  */
 export function named(made, names, points, boxes = [], soft = []) {
   const [width, height] = [made.clientWidth, made.clientHeight];

@@ -66,7 +66,7 @@ function restored({ rack, node, level, colour }, racks, nodes) {
   return { rack: inNode === undefined || !racks.length ? inRack : Math.floor(inNode / RACK), node: inNode, ...(isLevel ? { level } : inNode === undefined ? {} : { level: "GPUs" }), ...(colour === "memory" && { colour }) };
 }
 
-/** Draws nodes; `title` is the first line, `notes` come after the ranks, `opened` is what is open, and `changed` keeps it. */
+/** Draws nodes; `title` is the first line, `notes` come after the ranks; `opened` is open, `changed` keeps it. */
 export function groups(place, nodes, { title = "", notes = [], opened = {}, changed = () => {} } = {}) {
   const racks = nodes.length > RACK ? Array.from({ length: Math.ceil(nodes.length / RACK) }, (_, at) => nodes.slice(at * RACK, (at + 1) * RACK)) : [];
   const state = { rack: undefined, node: undefined, level: racks.length > 4 ? "racks" : total(nodes) > 64 ? "nodes" : "GPUs", colour: "role" };

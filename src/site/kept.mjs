@@ -1,4 +1,4 @@
-// The state of a view in its address, next to the question: the fields of a form once it was sent, and what pictures show.
+// The state of a view in its address, next to the question: fields of a form once it was sent, and choices in pictures.
 
 const shown = {};
 

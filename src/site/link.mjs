@@ -1,5 +1,5 @@
-// The address is the question: `#view?key=value&…`. Files that came with it are packed into `files`. A key with the view
-// before it (`buy.users`) is what this view keeps: fields of its forms, and what its pictures show.
+// The address is the question: `#view?key=value&…`. Files that came with it are packed into `files`. A key with the
+// view before it (`buy.users`) is of this view alone: fields of its forms, and choices in its pictures.
 
 const packed = (bytes) => btoa(String.fromCharCode(...bytes)).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
 const unpacked = (text) => Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")), (c) => c.charCodeAt(0));
