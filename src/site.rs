@@ -82,10 +82,13 @@ pub const NAMES: [&str; 2 + SCRIPTS.len()] = {
 const SHEET: &str = "page.css";
 pub const MODULE: &str = "mantile.wasm";
 const OFFLINE: &str = "offline.mjs";
-const SCRIPTS: [(&str, &str); 25] = [
+const SCRIPTS: [(&str, &str); 29] = [
+    ("accuracy.mjs", include_str!("site/accuracy.mjs")),
     ("app.mjs", include_str!("site/app.mjs")),
+    ("buy.mjs", include_str!("site/buy.mjs")),
     ("canvas.mjs", include_str!("site/canvas.mjs")),
     ("card.mjs", include_str!("site/card.mjs")),
+    ("chart.mjs", include_str!("site/chart.mjs")),
     ("chips.mjs", include_str!("site/chips.mjs")),
     ("compare.mjs", include_str!("site/compare.mjs")),
     ("engine.mjs", include_str!("site/engine.mjs")),
@@ -93,6 +96,7 @@ const SCRIPTS: [(&str, &str); 25] = [
     ("forms.mjs", include_str!("site/forms.mjs")),
     ("front.mjs", include_str!("site/front.mjs")),
     ("groups.mjs", include_str!("site/groups.mjs")),
+    ("kept.mjs", include_str!("site/kept.mjs")),
     ("library.mjs", include_str!("site/library.mjs")),
     ("link.mjs", include_str!("site/link.mjs")),
     ("mantile.mjs", include_str!("site/mantile.mjs")),

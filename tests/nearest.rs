@@ -13,7 +13,7 @@ use mantile::store::catalog::Catalog;
 use mantile::store::kind::{CatalogKind, measured_tables};
 
 fn found(scenario: Scenario, most: u64) -> NearestReport {
-    nearest(&Catalog::default(), &NearestRequest { scenario, most }, &UNCONTROLLED).unwrap()
+    nearest(&Catalog::default(), &NearestRequest { scenario, most, any: false }, &UNCONTROLLED).unwrap()
 }
 
 #[test]
@@ -54,6 +54,35 @@ fn of_an_unmeasured_model_nothing_is_listed() {
     assert!(report.text().contains("no published measurement"));
 }
 
+/// Rows of every model and device are listed on request, those of the same model and device no farther than before.
+#[test]
+fn with_any_every_published_row_is_listed() {
+    let scenario = Scenario {
+        model: Some("Llama-3.1-8B".into()),
+        hardware: Some("1xh100".into()),
+        deployment: Some(Deployment { plan: Some("1 x tp1 @64".into()), ..Deployment::default() }),
+        ..Scenario::default()
+    };
+    let own = found(scenario.clone(), 1000);
+    let request = NearestRequest { scenario, most: 1000, any: true };
+    let all = nearest(&Catalog::default(), &request, &UNCONTROLLED).unwrap();
+    let devices: std::collections::BTreeSet<&str> =
+        all.rows.iter().map(|row| row.hardware.as_str()).collect();
+    assert!(all.rows.len() > 500 && devices.len() > 5, "{} rows, {devices:?}", all.rows.len());
+    assert!(all.known > own.known && all.rows.is_sorted_by(|a, b| a.distance <= b.distance));
+    for row in &own.rows {
+        let same = all.rows.iter().find(|other| other.id == row.id).unwrap();
+        assert_eq!(
+            (same.distance, same.predicted_tpot_ms),
+            (row.distance, row.predicted_tpot_ms),
+            "{}",
+            row.id
+        );
+    }
+    let mut others = all.rows.iter().filter(|row| own.rows.iter().all(|known| known.id != row.id));
+    assert!(others.all(|row| row.distance >= 1.0));
+}
+
 /// A rig of unlike devices and an answer of `place` are refused with what they are, not as names that nobody knows.
 #[test]
 fn rigs_and_placements_are_refused_with_their_reason() {
@@ -64,7 +93,9 @@ fn rigs_and_placements_are_refused_with_their_reason() {
             hardware: Some(rig.clone()),
             ..Scenario::default()
         };
-        let fault = nearest(&catalog, &NearestRequest { scenario, most: 5 }, &UNCONTROLLED).unwrap_err();
+        let fault =
+            nearest(&catalog, &NearestRequest { scenario, ..NearestRequest::default() }, &UNCONTROLLED)
+                .unwrap_err();
         assert_eq!(fault.key, "hardware");
         assert!(fault.found.contains("rig") && fault.fix.contains("place --hardware"), "{rig}: {fault}");
     }

@@ -408,6 +408,9 @@ fn a_server_keeps_runs_over_its_end_and_retrains_on_an_alarm() {
         std::thread::sleep(Duration::from_millis(100));
     };
     assert_eq!((&last["accepted"], &last["refit_due"]), (&json!(10), &json!(false)), "{last}");
+    let dated = last["stored"]["dated"].as_array().unwrap();
+    assert_eq!(dated.len(), 10, "{last}");
+    assert!(dated.iter().all(|one| one["errors"]["decode"].as_f64().unwrap().abs() < 0.12), "{last}");
     let (_, _, metrics) = server.send("GET", "/metrics", &[], "");
     assert!(metrics.contains("mantile_runs_stored_total 10\n"), "{metrics}");
     assert!(

@@ -4,7 +4,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::request::drift::{DriftReport, LEAST_RUNS, PredictedRun, predicted_runs};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::request::drift::{DriftReport, LEAST_RUNS, PredictedRun, RunErrors, predicted_runs};
 use crate::request::retrain::{published, retrain};
 use crate::spec::calibration_version::CalibrationVersion;
 use crate::spec::error::Error;
@@ -54,10 +57,43 @@ struct KnownPredictions {
     of: HashMap<String, Result<PredictedRun, String>>,
 }
 
+/// A stored run with the errors of its prediction.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct DatedErrors {
+    /// When the run began: RFC 3339, UTC.
+    pub timestamp_utc: String,
+    /// Model.
+    pub model: String,
+    /// Runtime.
+    pub runtime: String,
+    /// Device.
+    pub hardware: String,
+    /// Relative errors of its prediction by the calibration in force.
+    pub errors: RunErrors,
+}
+
+/// Newest runs that are listed one by one, at most.
+const MOST_DATED: usize = 500;
+
+impl DatedErrors {
+    /// Of a run with a measured figure and a prediction.
+    fn of(run: &RunRecord, predicted: &PredictedRun) -> Option<DatedErrors> {
+        (predicted.errors != RunErrors::default()).then(|| DatedErrors {
+            timestamp_utc: run.timestamp_utc.clone(),
+            model: run.model_id.clone(),
+            runtime: predicted.key.runtime.clone(),
+            hardware: predicted.key.hardware.clone(),
+            errors: predicted.errors,
+        })
+    }
+}
+
 /// Drift and versions of a store.
 #[derive(Debug)]
 pub(super) struct StoredDrift {
     pub report: DriftReport,
+    /// The newest runs that have errors, oldest first.
+    pub dated: Vec<DatedErrors>,
     pub versions: Vec<CalibrationVersion>,
     pub retraining: bool,
     /// Why the last retraining failed.
@@ -114,9 +150,15 @@ impl StoredRuns {
             known.of.extend(new.into_iter().map(|run| run.run_id).zip(made));
         }
         let report = DriftReport::of(runs.iter().filter_map(|run| known.of.get(&run.run_id)));
+        let newest = runs.iter().rev().filter_map(|run| {
+            let predicted = known.of.get(&run.run_id)?.as_ref().ok()?;
+            DatedErrors::of(run, predicted)
+        });
+        let mut dated: Vec<DatedErrors> = newest.take(MOST_DATED).collect();
+        dated.reverse();
         drop(known);
         let state = locked(&self.retraining);
-        Ok(StoredDrift { report, versions, retraining: state.runs_now, fault: state.fault.clone() })
+        Ok(StoredDrift { report, dated, versions, retraining: state.runs_now, fault: state.fault.clone() })
     }
 
     /// Starts a retraining in the background where one is due and none runs.

@@ -57,7 +57,7 @@ pub struct NearestReport {
     pub question: ReportInputs,
     /// The deployment.
     pub notation: String,
-    /// Published rows of this model on this device.
+    /// Published rows that were compared: of this model on this device, or of every model on every device.
     pub known: u64,
     /// The nearest of them, nearest first.
     pub rows: Vec<NearestRow>,

@@ -34,11 +34,13 @@ pub struct NearestRequest {
     pub scenario: Scenario,
     /// Number of measurements.
     pub most: u64,
+    /// Measurements of every model on every device, in place of this model on this device.
+    pub any: bool,
 }
 
 impl Default for NearestRequest {
     fn default() -> NearestRequest {
-        NearestRequest { scenario: Scenario::default(), most: MOST }
+        NearestRequest { scenario: Scenario::default(), most: MOST, any: false }
     }
 }
 
@@ -52,20 +54,25 @@ pub fn nearest(
     let scenario = planned(catalog, &request.scenario, control)?;
     let estimate = estimate(catalog, &EstimateRequest::of(scenario.clone()), control)?;
     let resolved = ResolvedScenario::resolve(catalog, &scenario)?;
+    let device = resolved.cluster.device.id.as_str();
     let mut found = Vec::new();
     for table in measured_tables() {
         // The distance has a concurrency.
-        let near = |row: &MeasuredRow| row.hardware == resolved.cluster.device.id && row.traffic.is_none();
+        let near = |row: &MeasuredRow| (request.any || row.hardware == device) && row.traffic.is_none();
         found.extend(rows(table)?.into_iter().filter(near));
     }
     let mut same: BTreeMap<String, bool> = BTreeMap::new();
-    found.retain(|row| {
+    let mut is_same = |row: &MeasuredRow| {
         *same.entry(row.model.clone()).or_insert_with(|| same_model(catalog, &resolved.graph, &row.model))
-    });
+    };
+    found.retain(|row| request.any || is_same(row));
     let known = found.len() as u64;
     let here = MeasuredPlace::of_deployment(&estimate.candidate, &resolved);
-    let mut near: Vec<(f64, MeasuredRow)> =
-        found.into_iter().map(|row| (here.distance(&MeasuredPlace::of_row(&row)), row)).collect();
+    let mut distance = |row: &MeasuredRow| {
+        let others = [!is_same(row), row.hardware != device].into_iter().filter(|differs| *differs).count();
+        here.distance(&MeasuredPlace::of_row(row)) + others as f64
+    };
+    let mut near: Vec<(f64, MeasuredRow)> = found.into_iter().map(|row| (distance(&row), row)).collect();
     near.sort_by(|(a, _), (b, _)| a.total_cmp(b));
     near.truncate(request.most as usize);
     let (distances, near): (Vec<f64>, Vec<MeasuredRow>) = near.into_iter().unzip();

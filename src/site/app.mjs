@@ -1,4 +1,6 @@
 // The page: the question is the address; every answer is a part of a page that the engine renders.
+import * as accuracy from "./accuracy.mjs";
+import { buy } from "./buy.mjs";
 import { OWN, canvas } from "./canvas.mjs";
 import { card } from "./card.mjs";
 import { chips } from "./chips.mjs";
@@ -7,6 +9,7 @@ import { engine } from "./engine.mjs";
 import * as forms from "./forms.mjs";
 import { instrument } from "./front.mjs";
 import { fabric, groups, planned as ranked } from "./groups.mjs";
+import * as kept from "./kept.mjs";
 import * as library from "./library.mjs";
 import * as link from "./link.mjs";
 import * as palette from "./palette.mjs";
@@ -16,7 +19,7 @@ import { worded } from "./phrases.mjs";
 import { shortcuts } from "./shortcuts.mjs";
 import { states } from "./states.mjs";
 import { filter, sort } from "./tables.mjs";
-import { element } from "./figures.mjs";
+import { element, percent } from "./figures.mjs";
 import * as toast from "./toast.mjs";
 import { copied, pace, save } from "./tools.mjs";
 
@@ -195,7 +198,17 @@ function tab(view) {
 }
 
 async function address(view = state.view) {
-  return link.write(view, forms.fields(question), state.files, view === "compare" ? pins.pinned() : []);
+  return link.write(view, forms.fields(question), state.files, view === "compare" ? pins.pinned() : [], page(view) ? kept.written(page(view)) : {});
+}
+
+/** Keeps what the pictures of a view show in its address, without a new answer. */
+async function keep(view, changes) {
+  kept.pick(view, changes);
+  if (state.view !== view) return;
+  const next = await address(view);
+  if (state.view !== view) return;
+  history.replaceState(null, "", next);
+  document.documentElement.dataset.opened = location.hash;
 }
 
 /** Changes the question by its address, so that Back undoes it. */
@@ -208,10 +221,11 @@ async function go(view, changes = {}) {
 
 async function opened() {
   try {
-    const { view, fields, files, permalink, pins: given } = await link.read(location.hash);
+    const { view, fields, files, own = {}, permalink, pins: given } = await link.read(location.hash);
     const linked = permalink ? JSON.parse(await source.answer("permalink", { link: permalink }, "json")).question.scenario : fields;
     const [unknown] = forms.unknown(question, flat(linked));
     if (unknown) throw new Error(`this link has the key "${unknown}", which the page does not know; it was not answered without it`);
+    if (page(view)) kept.restored(page(view), own);
     Object.assign(state, { files, command: null });
     forms.fill(question, flat(linked));
     if (given) pins.keep(given);
@@ -245,6 +259,15 @@ const rigged = () => {
 async function opening(view) {
   if (view === page("library")) own();
   if (view === page("compare")) await compared();
+  if (view === page("accuracy")) await accurate();
+  for (const form of view.querySelectorAll("form[data-kept]")) {
+    const target = view.querySelector(".output");
+    if (!kept.isSent(form)) {
+      target.replaceChildren();
+      delete target.dataset.answered;
+    } else if (target.dataset.answered !== key(form)) await submitted(form);
+    else if (form.dataset.request === "recommend") bought();
+  }
   const form = view.querySelector("form[data-auto]");
   const rig = form?.elements["scenario.hardware"];
   if (rig && rigged()) rig.value = question.elements.hardware.value;
@@ -256,14 +279,151 @@ async function submitted(form) {
   const target = form.parentElement.querySelector(".output");
   const name = form.dataset.request;
   const body = forms.request(form, question);
+  if (name === "recommend") return recommended(form, target, body);
   const html = await search([target], () => answer(name, body), form);
   if (html !== undefined) {
     target.innerHTML = html;
     Object.assign(target.dataset, { answered: key(form), entryKind: body.kind ?? "" });
     if (name === "place") await scene(form, body);
+    if (name === "diagnose") await diagnosed(body);
     const legal = target.querySelector("[data-legal]")?.dataset.legal;
     if (legal) forms.offer(form, JSON.parse(legal));
   }
+}
+
+/** The answer of `recommend` as pictures. */
+async function recommended(form, target, body) {
+  if (form.elements.seek.value) body.scenario.hardware ??= line.hardware();
+  if (form.elements.seek.value || (body.scenario.hardware && !body.scenario.model)) delete body.only;
+  const json = await search([target], () => answer("recommend", body, "json"), form);
+  if (json === undefined) return;
+  target.dataset.answered = key(form);
+  state.bought = JSON.parse(json);
+  bought();
+}
+
+/** Runs a drawing again and keeps the focus on what was picked. */
+function redrawn(target, draw) {
+  const places = () => [...target.querySelectorAll("[data-pick], select.pick, .offer button")];
+  const at = places().indexOf(document.activeElement);
+  draw();
+  if (at >= 0) places()[at]?.focus({ preventScroll: true });
+}
+
+/** Draws the offers, and again where another part of them is to be shown. */
+function bought() {
+  const form = page("buy").querySelector("form");
+  const target = page("buy").querySelector(".output");
+  if (!state.bought) return;
+  buy(target, state.bought, {
+    keep: (change) => keep("buy", change),
+    pick: (change) => (void keep("buy", change), redrawn(target, bought)),
+    open: ({ model, system, each, copies }) => go("answer", { model, hardware: system, weight_format: "", plan: copies ? each.notation : "" }),
+    relax: ({ form: fields = {}, question: changes = {} }) => {
+      Object.entries(fields).forEach(([name, value]) => (form.elements[name].value = value));
+      kept.sent(form);
+      return go("buy", changes);
+    },
+  }, kept.picks("buy"));
+}
+
+/** A deployment that published runs are compared with where the question has none that runs. */
+const REFERENCE = { model: "Llama-3.1-8B", hardware: "1xh100", deployment: { plan: "1 x tp1 @16" } };
+/** Published runs that are drawn, at most; and the longest text of own runs that an address takes. */
+const [PUBLISHED, LINKED] = [1000, 1 << 17];
+
+/** The plan of the question, as answered where it is. */
+const posed = () => (JSON.stringify([requested(), state.files]) === state.shown && page("answer").querySelector("section[data-notation]") ? planned() : requested()[1].scenario);
+
+/** Does something else where a request was refused; other faults stay faults. */
+const refused = (other) => (fault) => (fault.key === undefined ? Promise.reject(fault) : other());
+
+/** Answers that further changes of the view leave as they are, by their request. */
+const known = new Map();
+async function once(name, request, work) {
+  const key = JSON.stringify(request);
+  if (known.get(name)?.key !== key) known.set(name, { key, value: await work() });
+  return known.get(name).value;
+}
+
+/** Measured against predicted: the published runs, held-out errors, own runs, and those of a store. */
+async function accurate() {
+  const target = $("measured");
+  const runtime = kept.picks("accuracy").runtime ?? "vllm";
+  const runs = kept.picks("accuracy").runs ?? state.runs;
+  const scenario = posed();
+  const wanted = JSON.stringify([runtime, scenario, runs, state.files]);
+  if (target.dataset.answered !== wanted) {
+    const parsed = async (...request) => JSON.parse(await answer(...request, "json"));
+    const near = (of) => parsed("nearest", { scenario: of, most: PUBLISHED, any: true });
+    const found = await search([target], async () => ({
+      left: await once("left", runtime, () => parsed("validate", { left_out: runtime }).catch(refused(() => []))),
+      profile: await once("profile", [runtime, state.files], () => parsed("catalog", { kind: "runtimes", name: runtime })),
+      near: await once("near", [scenario, state.files], () => near(scenario).catch(refused(() => near(REFERENCE)))),
+      stored: await source.measured(),
+      own: runs && (await owned(runs)),
+    }));
+    if (!found) return;
+    target.dataset.answered = wanted;
+    state.accuracy = { ...found, runtime };
+  }
+  compareMeasured();
+}
+
+/** Own runs with their predictions; facts that their file lacks are those of the question. */
+async function owned({ name, csv }) {
+  const { model, hardware, runtime = "vllm", weight_format: format, isl, osl, concurrency } = forms.scenario(question);
+  const plan = forms.plan(question);
+  const degree = (pattern) => Number(plan.match(pattern)?.[1]) || undefined;
+  const given = { model, hardware: hardware ?? line.hardware(), runtime, weight_format: format, isl, osl, concurrency, tp: degree(/tp(\d+)/), pp: degree(/pp(\d+)/), replicas: degree(/^(\d+) x/) };
+  const validated = async (more) => accuracy.listed(JSON.parse(await answer("validate", { tables: [{ name, csv }], ...more }, "json")), name);
+  try {
+    return await validated({}).catch(refused(() => validated({ given })));
+  } catch (fault) {
+    return refused(() => ({ own: [], summary: "", fault: fault.message }))(fault);
+  }
+}
+
+/** Numbers that were entered, with their prediction. */
+async function diagnosed(body) {
+  const { notation, metrics } = JSON.parse(await answer("diagnose", body, "json"));
+  const of = (name) => metrics.find(({ metric }) => metric === name);
+  state.entered = { id: notation, TPOT: of("tpot_ms"), TTFT: of("ttft_ms"), "tok/s": of("output_tok_s") };
+  if (state.accuracy && state.view === "accuracy") compareMeasured();
+}
+
+function compareMeasured() {
+  const target = $("measured");
+  const { left, profile, near, stored, own, runtime } = state.accuracy;
+  const picks = kept.picks("accuracy");
+  const rows = [...(state.entered ? [state.entered] : []), ...(own?.own ?? [])];
+  const act = {
+    pick: (change) => {
+      void keep("accuracy", change);
+      if (!("runtime" in change)) return redrawn(target, compareMeasured);
+      return accurate();
+    },
+    add: async (file) => {
+      const runs = { name: file.name, csv: await file.text() };
+      state.runs = runs;
+      await keep("accuracy", { runs: runs.csv.length <= LINKED ? runs : undefined });
+      return accurate();
+    },
+    clear: async () => {
+      state.runs = state.entered = undefined;
+      await keep("accuracy", { runs: undefined });
+      return accurate();
+    },
+  };
+  const cloud = accuracy.scatter(near.rows, rows, picks, act);
+  const drift = accuracy.drift(stored, picks, act);
+  const odds = left.flatMap(({ name, at_odds: all }) => (name.includes("lighter and heavier") ? all.filter(({ odds: share }) => share === 0.9) : []))[0];
+  const sub = [`${near.known.toLocaleString("en")} published runs ship with the program`, ...(odds ? [`at odds of 90 %, ${percent(odds.limit_met)} of choices meet their SLO when measured`] : [])].join(" · ");
+  target.replaceChildren(
+    element("div", { className: "head" }, element("div", {}, element("h1", { textContent: accuracy.finding(left) }), element("p", { className: "sub", textContent: sub })), element("div", { className: "row actions" }, element("button", { type: "button", className: "plain", textContent: "Copy link", attributes: { "data-action": "link" } }))),
+    element("div", { className: "grid-2 measured" }, element("div", { className: "stack" }, cloud.figure, accuracy.yours(rows, own?.summary, own?.fault, act)), element("div", { className: "stack" }, accuracy.held(left, profile, [...$("runtimes").options].map(({ value }) => value), runtime, act), drift.figure)));
+  cloud.placed();
+  drift.placed();
 }
 
 /** Lists of the catalogue that the scene offers, once. */
@@ -299,7 +459,7 @@ async function devices() {
   const place = element("div", { className: "ranks" });
   figure.replaceWith(place);
   const plan = JSON.parse(json);
-  groups(place, ranked(plan), { notes: [fabric(plan)] });
+  groups(place, ranked(plan), { notes: [fabric(plan)], opened: kept.picks("where"), changed: (open) => keep("where", open) });
 }
 
 /** The scenario of the shown answer, with its plan. */
@@ -430,13 +590,11 @@ function clicked(event) {
 
 /** An example of a view: its question, and the fields of its form, answered. */
 async function tried({ view, request, question: changes, fields }) {
-  const before = location.hash;
-  await go(view, changes);
-  if (location.hash !== before) await new Promise((done) => window.addEventListener("hashchange", done, { once: true }));
-  await state.opening;
   const form = page(view).querySelector(`form[data-request=${request}]`);
+  form.reset();
   Object.entries(fields).forEach(([name, value]) => (form.elements[name][typeof value === "boolean" ? "checked" : "value"] = value));
-  form.requestSubmit();
+  kept.sent(form);
+  await go(view, changes);
 }
 
 /** The plan of the question, or the question itself where it has no answer yet, next to the pins. */
@@ -553,6 +711,12 @@ document.addEventListener("submit", (event) => {
     return void go(ANSWERED.includes(state.view) ? state.view : "answer");
   }
   if (event.target.id === "override") return void overridden(event.target);
+  if (event.target.dataset.kept !== undefined) {
+    const { seek } = event.target.elements;
+    if (seek) seek.value = event.submitter?.dataset.seek ?? "";
+    kept.sent(event.target);
+    return void go(state.view);
+  }
   // The scene is above its form.
   if (event.target.dataset.request === "place") scrollTo({ top: 0 });
   return void submitted(event.target);

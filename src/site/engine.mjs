@@ -29,6 +29,12 @@ function server() {
     kind: "http",
     formats: Object.keys(TYPES),
     stop: () => stopping?.abort(),
+    /** Drift and runs of the server; undefined where it does not give them. */
+    async measured() {
+      const token = sessionStorage.getItem("mantile-token");
+      const response = await reached("v1/calibrate", { headers: token ? { Authorization: `Bearer ${token}` } : {} });
+      return response.ok ? response.json() : undefined;
+    },
     async answer(name, body, format) {
       const own = new AbortController();
       stopping = own;
@@ -79,6 +85,7 @@ function module(progress) {
     kind: "wasm",
     formats: ["json", "text", "markdown", "csv", "svg", "html", "section"],
     stop: () => stop(),
+    measured: async () => undefined,
     answer: (name, body, format) =>
       new Promise((resolve, reject) => {
         waiting.set((number += 1), { resolve, reject });

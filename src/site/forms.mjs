@@ -71,7 +71,9 @@ export function request(form, question) {
   }
   const given = degrees(form) || (form.dataset.plan !== undefined && plan(question));
   if (given && !body.command) body.scenario.deployment = { plan: given };
-  if (form.elements.ignore_hardware?.checked && body.scenario.model) delete body.scenario.hardware;
+  if (form.elements.ignore_hardware?.checked && body.scenario.model && !form.elements.seek?.value) delete body.scenario.hardware;
+  // The models of a machine: only the machine and the speed are given.
+  if (form.elements.seek?.value) for (const key of ["model", "weight_format"]) delete body.scenario[key];
   return body;
 }
 

@@ -1,4 +1,5 @@
 // The Pareto front as an instrument: one bold staircase, its families as labelled lines, axes to pick, an SLO to drag.
+import { ticks } from "./chart.mjs";
 import { digits, drawn, element, percent, plain, seconds, time } from "./figures.mjs";
 
 /** Metrics that an axis can have: heading, whether more is better, the SLO on it, and the limit from its milliseconds. */
@@ -22,16 +23,6 @@ const NEAR = 48;
 const picked = { x: "output_tok_s_per_user", y: "output_tok_s_per_device" };
 
 const better = ({ more }, a, b) => (more ? a > b : a < b);
-
-/** Steps of an axis: 1, 2 or 5 times a power of ten. */
-function ticks(low, high) {
-  const rough = (high - low) / 6;
-  const power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].map((one) => one * power).find((one) => one >= rough);
-  const all = [];
-  for (let at = Math.ceil(low / step) * step; at <= high * 1.0001; at += step) all.push(Number(at.toPrecision(6)));
-  return all;
-}
 
 /** The points that no other one beats on both axes, from the worst x to the best. */
 function staircase(points, x, y) {

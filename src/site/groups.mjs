@@ -58,10 +58,20 @@ function kinds(nodes) {
   return [...all.values()];
 }
 
-/** Draws nodes; `title` is the first line, `notes` come after the ranks. */
-export function groups(place, nodes, { title = "", notes = [] } = {}) {
+/** The rack, node, level and colour of an address, where the nodes have them. */
+function restored({ rack, node, level, colour }, racks, nodes) {
+  const within = (text, all) => (/^\d+$/.test(text ?? "") && Number(text) <= all && Number(text) > 0 ? Number(text) - 1 : undefined);
+  const [inRack, inNode] = [within(rack, racks.length), within(node, nodes.length)];
+  const isLevel = level === "nodes" || (level === "racks" && racks.length && inRack === undefined) || (level === "GPUs" && (inNode !== undefined || total(nodes) <= NAMED || inRack !== undefined));
+  return { rack: inNode === undefined || !racks.length ? inRack : Math.floor(inNode / RACK), node: inNode, ...(isLevel ? { level } : inNode === undefined ? {} : { level: "GPUs" }), ...(colour === "memory" && { colour }) };
+}
+
+/** Draws nodes; `title` is the first line, `notes` come after the ranks; `opened` is open, `changed` keeps it. */
+export function groups(place, nodes, { title = "", notes = [], opened = {}, changed = () => {} } = {}) {
   const racks = nodes.length > RACK ? Array.from({ length: Math.ceil(nodes.length / RACK) }, (_, at) => nodes.slice(at * RACK, (at + 1) * RACK)) : [];
   const state = { rack: undefined, node: undefined, level: racks.length > 4 ? "racks" : total(nodes) > 64 ? "nodes" : "GPUs", colour: "role" };
+  const usual = { ...state };
+  Object.assign(state, restored(opened, racks, nodes));
   const scope = () => (state.node !== undefined ? [nodes[state.node]] : state.rack !== undefined ? racks[state.rack] : nodes);
   const line = element("p", { className: "token-line", attributes: { role: "status" } });
   const trail = element("div", { className: "row trail", attributes: { role: "group", "aria-label": "opened groups" } });
@@ -75,6 +85,8 @@ export function groups(place, nodes, { title = "", notes = [] } = {}) {
   function open(change, focus) {
     Object.assign(state, change);
     draw();
+    const one = (number) => (number === undefined ? undefined : String(number + 1));
+    changed({ rack: one(state.rack), node: one(state.node), level: state.level === usual.level ? undefined : state.level, colour: state.colour === usual.colour ? undefined : state.colour });
     if (focus) board.querySelector("button")?.focus();
   }
 

@@ -14,7 +14,7 @@ use crate::http::answer::{in_json, read};
 use crate::http::problem::{ProblemDocument, Refusal};
 use crate::http::search::searched;
 use crate::http::state::ServerState;
-use crate::http::stored::{StoredDrift, StoredRuns};
+use crate::http::stored::{DatedErrors, StoredDrift, StoredRuns};
 use crate::report::result::Feasibility;
 use crate::request::RequestControl;
 use crate::request::drift::{DriftFigure, DriftReport, RunErrors};
@@ -78,6 +78,8 @@ pub struct CalibrationStatus {
 pub struct StoredStatus {
     /// Errors by runtime, hardware and class of model, with false positives and negatives of feasibility.
     pub report: DriftReport,
+    /// The newest runs that have errors, oldest first: the accuracy over time.
+    pub dated: Vec<DatedErrors>,
     /// Versions of calibrations, oldest first.
     pub versions: Vec<VersionLine>,
     /// Whether a retraining runs.
@@ -148,6 +150,7 @@ impl CalibrationStatus {
             stored: Some(StoredStatus {
                 versions: versions.collect(),
                 report,
+                dated: found.dated,
                 retraining: found.retraining,
                 retraining_fault: found.fault,
             }),

@@ -1120,6 +1120,7 @@ def nearest(
     deployment: Mapping[str, Any] | None = None,
     scenario: Mapping[str, Any] | None = None,
     most: int | None = None,
+    any: bool | None = None,
     files: Mapping[str, Any] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> NearestAnswer:
