@@ -53,6 +53,8 @@ impl AbsentServer {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::bench::points::PointLoad;
     use crate::spec::scenario::Scenario;
@@ -70,7 +72,7 @@ mod tests {
         ] {
             let run = absent.record(&subject, &point, ("m", None));
             assert_eq!((run.outcome, run.model_id.as_str(), run.concurrency), (outcome, "m", Some(4)));
-            assert_eq!((&run.env["failure"], &run.env["failure_stage"]), (&reason.into(), &STAGE.into()));
+            assert_eq!((&run.env["failure"], &run.env["failure_stage"]), (&json!(reason), &json!(STAGE)));
             assert!(run.doubt().is_some() && run.requests.is_none() && !run.run_id.is_empty());
         }
     }

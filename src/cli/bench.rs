@@ -313,7 +313,7 @@ impl Bench {
         let settings = self.settings(endpoint)?;
         let session = match BenchSession::reached(settings.clone())? {
             Ok(session) => session,
-            Err(absent) => return self.absent(&BenchSubject::of(catalog, scenario)?, &absent, trace, places),
+            Err(absent) => return self.absent((catalog, scenario), &absent, trace, places),
         };
         show_notes(&session)?;
         let named = scenario.model.clone().or_else(|| Some(session.model().to_owned()));
@@ -347,19 +347,21 @@ impl Bench {
     /// Keeps the record of a server that is absent, under the first of the loads.
     fn absent(
         &self,
-        subject: &BenchSubject<'_>,
+        (catalog, scenario): (&Catalog, Scenario),
         absent: &AbsentServer,
         trace: &StatedTrace,
         places: &mut RunPlaces,
     ) -> Result<ExitStatus, CliError> {
         let (found, fix) = (visible(&absent.fault.found), &absent.fault.fix);
         writeln!(anstream::stderr(), "The server is not measured: {found}; {fix}")?;
-        let points = self.points(subject, trace)?;
-        let point = points.first().cloned().unwrap_or_else(|| subject.point(self.arrival_variation));
         // Without a server, the model may be unknown: the record has no prediction then.
-        let estimate = subject.estimate(&point).ok().flatten();
+        let hardware = scenario.hardware.clone().filter(|_| scenario.model.is_some());
+        let subject = BenchSubject::of(catalog, Scenario { hardware, ..scenario })?;
+        let points = self.points(&subject, trace)?;
+        let point = points.first().cloned().unwrap_or_else(|| subject.point(self.arrival_variation));
+        let estimate = subject.estimate(&point)?;
         let named = self.served_model.as_deref().or(subject.model());
-        let run = absent.record(subject, &point, (named.unwrap_or(UNKNOWN_MODEL), estimate.as_ref()));
+        let run = absent.record(&subject, &point, (named.unwrap_or(UNKNOWN_MODEL), estimate.as_ref()));
         places.append(&run)?;
         self.print(&[run])
     }
@@ -461,7 +463,7 @@ impl Bench {
 
     /// The loads, each with its estimate.
     fn estimated(&self, subject: &BenchSubject<'_>, trace: &StatedTrace) -> Result<Vec<Estimated>, Error> {
-        let of = |point: LoadPoint| {
+        let of = |point: LoadPoint| -> Result<Estimated, Error> {
             let found = subject.estimate(&point)?;
             Ok((point, found))
         };

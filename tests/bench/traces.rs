@@ -116,7 +116,8 @@ fn the_command_names_the_trace_by_its_content_and_refuses_faulty_ones() {
     let endpoint = format!("http://{address}");
     let text = "arrival,isl,osl\n0.5,64,4\n0,32,2\n1.5,32,2\n";
     std::fs::write(folder.path().join("trace.csv"), text).unwrap();
-    let run = |more: &[&str]| command(folder.path(), &[&["--endpoint", endpoint.as_str()], more].concat());
+    let run =
+        |more: &[&str]| command(folder.path(), &[&["--endpoint", endpoint.as_str()][..], more].concat());
     let (code, table, faults) = run(&["--trace", "trace.csv", "--speed-up", "3", "--dry-run"]);
     assert!(code == Some(0) && table.contains("trace of 3 requests"), "{table}{faults}");
     // Half a second: 1.5 s of the trace, three times as fast.
@@ -149,7 +150,7 @@ fn the_command_names_the_trace_by_its_content_and_refuses_faulty_ones() {
     let (code, _, faults) = run(&["--trace", "trace.csv", "--warm-up", "3"]);
     assert!(code == Some(2) && faults.contains("fewer requests than the trace has"), "{faults}");
     for more in [["--rate", "2"], ["--isl", "9"], ["--concurrency", "2"], ["--suite", "smoke"]] {
-        let (code, _, faults) = run(&[&["--trace", "trace.csv"], &more[..]].concat());
+        let (code, _, faults) = run(&[&["--trace", "trace.csv"][..], &more[..]].concat());
         assert!(code == Some(2) && faults.contains("cannot be used with"), "{more:?}: {faults}");
     }
 }
