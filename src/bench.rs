@@ -3,6 +3,7 @@
 //! The client sends requests, reads answers chunk by chunk and keeps the time of each. Before a load it makes the
 //! prediction of `estimate` for it, so that each record compares both.
 
+mod absent;
 mod client;
 mod load;
 pub mod points;
@@ -15,6 +16,7 @@ mod subject;
 mod summary;
 pub mod telemetry;
 mod tls;
+pub mod trace;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -28,19 +30,24 @@ use tokio::sync::watch;
 
 use crate::report::result::EstimateResult;
 use crate::spec::error::Error;
-use crate::spec::run::{RunMethod, RunOutcome, RunRecord};
+use crate::spec::fleet::TracedRequest;
+use crate::spec::run::{BenchMetrics, RunMethod, RunOutcome, RunRecord, RunRequests};
 use crate::spec::telemetry::ReportingMachine;
 use crate::spec::text::in_utc;
-use client::{ClientTally, RunContext};
-use load::{BodyMaker, LoadRun};
+use client::{ClientTally, KeptConnection, RunContext, STOPPED, is_of_connection, is_unconnected};
+use load::BodyMaker;
 use points::{LoadPoint, PointLoad};
-use probe::{ServerFacts, facts, grown, scraped};
-use prompts::{TOKEN_BYTES, prompt};
+use probe::{ServerFacts, facts, grown, is_gone, scraped};
+use prompts::{PromptScale, prompt, traced_prompt};
 use protocol::{Protocol, TextRequest};
+use subject::UnmeasuredRun;
 use summary::{RunSummary, summary};
 use telemetry::{MachineSource, Sampler, TelemetrySettings};
+use trace::BenchTrace;
 
+pub use absent::AbsentServer;
 pub use client::Endpoint;
+pub use probe::MODELS;
 pub use subject::BenchSubject;
 
 /// Settings of a measurement.
@@ -94,6 +101,9 @@ impl BenchSettings {
 
     /// Numbers of the requests of a load that count.
     pub fn counted(&self, point: &LoadPoint) -> Range<u64> {
+        if let PointLoad::Trace(trace) = &point.load {
+            return trace.counted(self.warm_up, self.requests);
+        }
         let of_repeat = point.clients().unwrap_or(OF_REPEAT);
         let least = self.requests.unwrap_or(of_repeat.saturating_mul(self.repeats));
         // All repeats have the same number of requests.
@@ -105,13 +115,13 @@ impl BenchSettings {
 
     /// Seconds of a load, by its estimate.
     pub fn seconds(&self, point: &LoadPoint, found: Option<&EstimateResult>) -> Option<f64> {
-        let requests = self.counted(point).end as f64;
-        match point.load {
+        let counted = self.counted(point);
+        let requests = counted.end as f64;
+        let e2e_s = || Some(found?.candidate.metrics.as_ref()?.e2e_ms / 1e3);
+        match &point.load {
             PointLoad::Rate { per_s, .. } => Some(requests / per_s),
-            PointLoad::Clients(clients) => {
-                let e2e_ms = found?.candidate.metrics.as_ref()?.e2e_ms;
-                Some(requests / clients as f64 * e2e_ms / 1e3)
-            }
+            PointLoad::Clients(clients) => Some(requests / *clients as f64 * e2e_s()?),
+            PointLoad::Trace(trace) => Some(trace.seconds(&counted) + e2e_s().unwrap_or(0.0)),
         }
     }
 }
@@ -129,7 +139,7 @@ pub struct BenchSession {
 /// Longest time of a request, whatever is set: 30 years.
 const LONGEST: Duration = Duration::from_secs(1_000_000_000);
 /// Tries to fit the length of a prompt.
-const FITS: usize = 4;
+const FITS: u64 = 4;
 /// Error of the length of a prompt that is small enough.
 const FITTED: f64 = 0.01;
 
@@ -139,11 +149,22 @@ impl BenchSession {
     /// # Errors
     /// It cannot be reached, or does not name its model and no name is stated.
     pub fn begin(settings: BenchSettings) -> Result<BenchSession, Error> {
+        BenchSession::reached(settings)?.map_err(|absent| absent.fault)
+    }
+
+    /// The same, where a server that is absent is an outcome.
+    ///
+    /// # Errors
+    /// The address has another encryption, or the server does not name its model and no name is stated.
+    pub fn reached(settings: BenchSettings) -> Result<Result<BenchSession, AbsentServer>, Error> {
         let made = Builder::new_multi_thread().enable_all().build();
         let runtime = made.map_err(|fault: io::Error| {
             Error::new("", fault.to_string(), "threads for the client", "raise the limit of threads")
         })?;
-        let facts = runtime.block_on(facts(&settings.endpoint))?;
+        let facts = match runtime.block_on(facts(&settings.endpoint))? {
+            Ok(facts) => facts,
+            Err(absent) => return Ok(Err(absent)),
+        };
         let model = settings.model.clone().or(facts.model.clone()).ok_or_else(|| {
             let fix = "set --served-model";
             Error::new("served-model", "a server that lists no model", "the name of its model", fix)
@@ -153,7 +174,7 @@ impl BenchSession {
             false => ReportingMachine::Client,
         };
         let (machine, notes) = MachineSource::open(&settings.telemetry, of);
-        Ok(BenchSession { settings, runtime, facts, model, machine: machine.map(Arc::new), notes })
+        Ok(Ok(BenchSession { settings, runtime, facts, model, machine: machine.map(Arc::new), notes }))
     }
 
     /// The name of the model in requests.
@@ -166,8 +187,8 @@ impl BenchSession {
         &self.notes
     }
 
-    /// Measures a load, whose prediction was made before. `progress` is called at the end of each counted request. A
-    /// server that cannot be reached any more is an outcome of the record.
+    /// Measures a load, whose estimate was made before. `progress` is called at the end of each counted request. A
+    /// server that cannot be reached any more, or that ends during the run, is an outcome of the record.
     pub fn measure(
         &self,
         subject: &BenchSubject<'_>,
@@ -175,35 +196,31 @@ impl BenchSession {
         found: Option<&EstimateResult>,
         progress: Arc<dyn Fn() + Send + Sync>,
     ) -> RunRecord {
-        let begun = SystemTime::now();
         let counted = self.settings.counted(point);
+        let simulated = point.trace().map(|trace| subject.simulated(trace, &counted, found?));
+        let begun = SystemTime::now();
         let tally = Arc::new(ClientTally::default());
         let (run, metrics, sampler) = self.runtime.block_on(async {
-            let bytes = self.fitted_bytes(point).await;
+            let bodies = self.bodies(point).await;
             let before = scraped(&self.settings.endpoint).await;
             let every = self.settings.telemetry.every;
             let sampler = self.machine.clone().and_then(|machine| Sampler::start(machine, every));
-            let run = self.run(point, (bytes, counted.clone()), tally.clone(), progress).await;
+            let (seed, made) = (self.settings.seed, |stop| self.context(tally.clone(), stop));
+            let run = load::run(&point.load, seed, counted.clone(), bodies, made, progress).await;
             (run, grown(&before, scraped(&self.settings.endpoint).await), sampler)
         });
-        let under_a_rate = matches!(point.load, PointLoad::Rate { .. });
+        let under_a_rate = !matches!(point.load, PointLoad::Clients(_));
         let counts = summary(&run, counted, self.settings.repeats, under_a_rate, &tally);
         let devices = found.map(|found| found.candidate.devices);
         let read = || sampler?.stop(run.begun?, counts.part?);
         let telemetry = read().map(|read| subject.with_energy(read, devices, &counts.metrics));
-        RunRecord { telemetry, ..self.record(subject, point, (counts, found), (begun, metrics)) }
-    }
-
-    async fn run(
-        &self,
-        point: &LoadPoint,
-        (bytes, counted): (usize, Range<u64>),
-        tally: Arc<ClientTally>,
-        progress: Arc<dyn Fn() + Send + Sync>,
-    ) -> LoadRun {
-        let bodies = self.bodies(point.osl, bytes);
-        let made = |stop| self.context(tally, stop);
-        load::run(point.load, self.settings.seed, counted, bodies, made, progress).await
+        let record = self.record(subject, point, (counts, found), (begun, metrics));
+        let record = RunRecord { telemetry, ..record };
+        match simulated {
+            // The parts of a trace have loads of their own.
+            Some(prediction) => RunRecord { prediction, repeats: None, ..record },
+            None => record,
+        }
     }
 
     fn context(&self, tally: Arc<ClientTally>, stop: watch::Receiver<bool>) -> RunContext {
@@ -217,25 +234,55 @@ impl BenchSession {
         }
     }
 
-    fn bodies(&self, output: u64, bytes: usize) -> BodyMaker {
-        let (model, seed) = (self.model.clone(), self.settings.seed);
+    /// Makes the body of a request for an answer of some tokens to a prompt.
+    fn texts(&self) -> impl Fn(&str, u64) -> String + Send + Sync + use<> {
+        let model = self.model.clone();
         let (protocol, fixed_length) = (self.settings.protocol.entry(), self.settings.fixed_length);
+        move |prompt, output| protocol.text_of(&TextRequest { model: &model, prompt, output, fixed_length })
+    }
+
+    /// The bodies of a load, whose prompts are fitted to the tokens that the server counts.
+    async fn bodies(&self, point: &LoadPoint) -> BodyMaker {
+        match &point.load {
+            PointLoad::Trace(trace) => self.traced_bodies(trace.clone(), self.scale(trace).await),
+            PointLoad::Clients(_) | PointLoad::Rate { .. } => {
+                self.equal_bodies(point.osl, self.fitted_bytes(point).await)
+            }
+        }
+    }
+
+    fn equal_bodies(&self, output: u64, bytes: usize) -> BodyMaker {
+        let (seed, text) = (self.settings.seed, self.texts());
+        Arc::new(move |number| text(&prompt(seed, number, bytes), output))
+    }
+
+    fn traced_bodies(&self, trace: Arc<BenchTrace>, scale: PromptScale) -> BodyMaker {
+        let (seed, text) = (self.settings.seed, self.texts());
         Arc::new(move |number| {
-            let prompt = prompt(seed, number, bytes);
-            protocol.text_of(&TextRequest { model: &model, prompt: &prompt, output, fixed_length })
+            let of = |request: &TracedRequest| {
+                let prompt = traced_prompt(seed, number, &request.content, (scale, request.isl));
+                text(&prompt, request.osl)
+            };
+            // The numbers are those of the trace.
+            trace.request(number).map(of).unwrap_or_default()
         })
+    }
+
+    /// Tokens that the server counts in a prompt of `bytes` bytes.
+    async fn probed(&self, kept: &mut KeptConnection, number: u64, bytes: usize) -> Option<u64> {
+        let (_running, stop) = watch::channel(false);
+        let context = self.context(Arc::default(), stop);
+        let body = self.equal_bodies(1, bytes)(u64::MAX - number);
+        let exchange = context.exchange(kept, (number, context.now_s()), body).await;
+        exchange.prompt_tokens.filter(|tokens| *tokens > 0)
     }
 
     /// Bytes of a prompt that the server counts as the tokens of a load.
     async fn fitted_bytes(&self, point: &LoadPoint) -> usize {
-        let (_running, stop) = watch::channel(false);
-        let context = self.context(Arc::default(), stop);
-        let mut bytes = (point.isl as f64 * TOKEN_BYTES) as usize;
+        let mut bytes = PromptScale::UNCOUNTED.bytes(point.isl);
         let mut kept = None;
         for fit in 0..FITS {
-            let body = self.bodies(1, bytes)(u64::MAX - fit as u64);
-            let exchange = context.exchange(&mut kept, (fit as u64, context.now_s()), body).await;
-            let Some(tokens) = exchange.prompt_tokens.filter(|tokens| *tokens > 0) else { break };
+            let Some(tokens) = self.probed(&mut kept, fit, bytes).await else { break };
             let factor = point.isl as f64 / tokens as f64;
             if (factor - 1.0).abs() <= FITTED {
                 break;
@@ -243,6 +290,17 @@ impl BenchSession {
             bytes = ((bytes as f64 * factor) as usize).max(1);
         }
         bytes
+    }
+
+    /// The length of the prompts of a trace, by those of two of them.
+    async fn scale(&self, trace: &BenchTrace) -> PromptScale {
+        let (mut kept, mut counts) = (None, vec![]);
+        for (number, tokens) in (0..).zip(trace.probed_lengths()) {
+            let bytes = PromptScale::UNCOUNTED.bytes(tokens);
+            let counted = self.probed(&mut kept, number, bytes).await;
+            counts.extend(counted.map(|counted| (bytes, counted)));
+        }
+        PromptScale::of(&counts)
     }
 
     fn record(
@@ -254,19 +312,15 @@ impl BenchSession {
     ) -> RunRecord {
         let settings = &self.settings;
         let arrival_variation = match point.load {
-            PointLoad::Clients(_) => None,
             PointLoad::Rate { variation, .. } => Some(variation),
+            PointLoad::Clients(_) | PointLoad::Trace(_) => None,
         };
-        let connected = |(reason, _): (&String, &u64)| !reason.starts_with("connection");
-        let outcome = match found.requests.answered {
-            0 if found.requests.errors.iter().any(connected) || found.requests.timed_out > 0 => {
-                RunOutcome::Unanswered
-            }
-            0 => RunOutcome::Unreachable,
-            _ => RunOutcome::Measured,
-        };
+        let lost = found.requests.errors.keys().find(|reason| is_of_connection(reason)).cloned();
+        let gone = lost.filter(|_| self.runtime.block_on(is_gone(&settings.endpoint)));
+        let outcome = outcome(&found.requests, gone.is_some());
+        let measured = outcome == RunOutcome::Measured;
         let tokens = |mean: Option<f64>, requested: u64| mean.map_or(requested, |mean| mean.round() as u64);
-        RunRecord {
+        let mut run = RunRecord {
             timestamp_utc: in_utc(begun.duration_since(UNIX_EPOCH).unwrap_or_default()),
             outcome,
             context_tokens: tokens(found.prompt_tokens, point.isl),
@@ -281,15 +335,36 @@ impl BenchSession {
                 fixed_length: settings.fixed_length && settings.protocol.entry().fixes_length(),
                 seed: settings.seed,
                 counted_by_server: found.counted_by_server,
+                trace: point.trace().map(|trace| trace.described.clone()),
             }),
             requests: Some(found.requests),
-            metrics: found.metrics,
+            metrics: if measured { found.metrics } else { BenchMetrics::default() },
             repeats: Some(found.repeats),
             client: Some(found.client),
             resolved_settings: self.facts.settings.clone(),
             server_metrics,
             ..subject.record(&self.facts, &self.model, predicted)
+        };
+        if let Some(reason) = gone {
+            let why = UnmeasuredRun { outcome, failure: reason.into(), stage: RUNNING.to_owned() };
+            why.explain(&mut run);
         }
+        run
+    }
+}
+
+/// When a server failed that ended during a run, as failed starts state it.
+const RUNNING: &str = "run";
+
+/// How a run ended, after which the server may be gone.
+fn outcome(requests: &RunRequests, gone: bool) -> RunOutcome {
+    let reached = |reason: &String| !is_unconnected(reason) && reason != STOPPED;
+    let was_reached = requests.answered > 0 || requests.timed_out > 0 || requests.errors.keys().any(reached);
+    match requests.answered {
+        _ if was_reached && gone => RunOutcome::Died,
+        0 if was_reached => RunOutcome::Unanswered,
+        0 => RunOutcome::Unreachable,
+        _ => RunOutcome::Measured,
     }
 }
 
@@ -334,6 +409,34 @@ mod tests {
         assert!(one != other && one.len() == 36);
         assert_eq!((&one[14..15], one.as_bytes()[8]), ("4", b'-'));
         assert!("89ab".contains(&one[19..20]), "{one}");
+    }
+
+    #[test]
+    fn the_outcome_is_that_of_the_requests_and_of_the_server_afterwards() {
+        let of = |answered, errors: &[&str], gone| {
+            let errors = errors.iter().map(|reason| ((*reason).to_owned(), 1)).collect();
+            outcome(&RunRequests { answered, errors, ..RunRequests::default() }, gone)
+        };
+        let refused = "connection: connection refused";
+        assert_eq!(of(3, &[], false), RunOutcome::Measured);
+        assert_eq!(of(3, &["no answer", "status 500"], false), RunOutcome::Measured);
+        assert_eq!(of(3, &["no answer", refused], true), RunOutcome::Died);
+        assert_eq!(of(0, &["no answer"], true), RunOutcome::Died);
+        assert_eq!(of(0, &["no answer", "status 503"], false), RunOutcome::Unanswered);
+        assert_eq!(of(0, &[refused, STOPPED], true), RunOutcome::Unreachable);
+        assert_eq!(of(0, &[refused], false), RunOutcome::Unreachable);
+    }
+
+    #[test]
+    fn a_trace_has_its_own_time_and_all_of_its_requests_count() {
+        let row = |arrival| TracedRequest { arrival, isl: 100, osl: 10, content: vec![] };
+        let trace = BenchTrace::of("x", vec![row(4.0), row(0.0), row(10.0)], 2.0);
+        let point = LoadPoint::of_trace(Arc::new(trace));
+        let settings = BenchSettings::of(Endpoint::parse("http://127.0.0.1:1", None).unwrap());
+        assert_eq!((settings.counted(&point), settings.seconds(&point, None)), (0..3, Some(5.0)));
+        assert_eq!((point.load_text().as_str(), point.isl, point.osl), ("trace of 3 requests", 100, 10));
+        let settings = BenchSettings { warm_up: Some(1), requests: Some(1), ..settings };
+        assert_eq!((settings.counted(&point), settings.seconds(&point, None)), (1..2, Some(2.0)));
     }
 
     #[test]

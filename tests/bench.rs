@@ -31,6 +31,7 @@ use crate::http::{Running, access};
 mod encrypted;
 #[cfg(target_os = "linux")]
 mod telemetry;
+mod traces;
 
 /// The answer to a request, by its number in the order of arrival.
 struct ScriptedAnswer {

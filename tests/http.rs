@@ -14,6 +14,10 @@ use mantile::http::openapi::openapi;
 use mantile::http::{ConnectionLimits, ServerAccess, ServerOptions, Sites, serve};
 use mantile::report::pretty::pretty;
 use mantile::request::{UNCONTROLLED, entry};
+use mantile::spec::run::{
+    ClientOverhead, RunMethod, RunOutcome, RunPrediction, RunRecord, RunRequests, RunTrace,
+};
+use mantile::spec::telemetry::RunTelemetry;
 use mantile::store::catalog::Catalog;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -278,6 +282,39 @@ fn a_long_search_returns_its_best_at_the_time_limit() {
     assert_eq!(status, 200);
     assert!(["feasible", "unknown"].contains(&answer["status"].as_str().unwrap()), "{}", answer["status"]);
     assert_eq!(answer["proof"]["stopped_by"], "time_limit");
+}
+
+/// The body of a measured run is the record of the interface, or that of `bench` with all that it may have.
+#[test]
+fn the_openapi_document_has_the_record_of_bench_as_a_body() {
+    let document = openapi();
+    let responses = &document["paths"]["/v1/calibrate"]["post"]["responses"];
+    assert!(responses["507"]["content"]["application/problem+json"].is_object(), "{responses}");
+    let schema = json!({
+        "$ref": "#/components/schemas/estimator.calibrate.request", "components": document["components"],
+    });
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let trace = RunTrace { sha256: "0".repeat(64), requests: 3, speed_up: 2.0, seconds: 1.5 };
+    let method = RunMethod { trace: Some(trace), ..RunMethod::default() };
+    let run = RunRecord {
+        outcome: RunOutcome::Died,
+        method: Some(method),
+        requests: Some(RunRequests::default()),
+        client: Some(ClientOverhead::default()),
+        telemetry: Some(RunTelemetry::default()),
+        prediction: Some(RunPrediction::default()),
+        ..RunRecord::default()
+    };
+    let record = serde_json::to_value(&run).unwrap();
+    assert!(validator.is_valid(&record), "{record}");
+    let published = json!({
+        "run_id": "a", "model_id": "m", "runtime_id": "vllm", "hardware_id": "h", "context_tokens": 8,
+        "output_tokens": 8, "concurrency": 1, "metrics": {"ttft_ms_p50": 4.0},
+    });
+    assert!(validator.is_valid(&published), "{published}");
+    for wrong in [json!({"run_id": "a"}), json!({"run_id": "a", "unknown": 1}), json!([])] {
+        assert!(!validator.is_valid(&wrong), "{wrong}");
+    }
 }
 
 #[test]

@@ -283,6 +283,116 @@ fn aiperf_states_the_same_in_json_and_csv() {
     assert_eq!(imported_runs(&spoilt, "x").unwrap_err().found, "`fortnights`");
 }
 
+/// The only run of a file of AIPerf or GenAI-Perf with these settings.
+fn with_settings(settings: Value) -> RunRecord {
+    let mut file: Value = serde_json::from_str(&text("aiperf.json")).unwrap();
+    file["input_config"] = settings;
+    imported_runs(&file.to_string(), "x").unwrap().runs.remove(0).run
+}
+
+#[test]
+fn each_version_of_aiperf_states_its_load_in_its_own_words() {
+    let load = |settings: Value| {
+        let run = with_settings(settings);
+        (run.concurrency, run.rate_per_s, run.arrival_variation)
+    };
+    // 0.82 requests per second were answered.
+    let phase = |phase: Value| load(json!({"phases": [phase]}));
+    let none = (None, None, None);
+    for (settings, expected) in [
+        (json!({"type": "gamma", "rate": 0.8, "smoothness": 4.0}), (None, Some(0.8), Some(0.5))),
+        (json!({"type": "gamma", "rate": 0.8}), (None, Some(0.8), Some(1.0))),
+        (json!({"type": "poisson", "rate": 0.8, "concurrency": 4}), (None, Some(0.8), Some(1.0))),
+        // The limit of clients held requests back.
+        (json!({"type": "constant", "rate": 5.0, "concurrency": 4}), (Some(4), None, None)),
+        (json!({"type": "poisson", "rate": 0.8, "rate_ramp": {"duration": 30}}), none),
+        (json!({"type": "poisson", "rate_series": {"points": []}}), none),
+        (json!({"type": "fixed_schedule", "concurrency": 64}), none),
+        (json!({"type": "user_centric", "rate": 0.8, "users": 5}), none),
+        (json!({"type": "concurrency", "concurrency": 3}), (Some(3), None, None)),
+    ] {
+        assert_eq!(phase(settings.clone()), expected, "{settings}");
+    }
+    let two = json!({"phases": [{"type": "concurrency", "concurrency": 3}, {"type": "concurrency", "concurrency": 9}]});
+    assert_eq!(load(two), none);
+    for (settings, expected) in [
+        (json!({"request_rate": 0.8, "arrival_pattern": "constant"}), (None, Some(0.8), Some(0.0))),
+        (json!({"request_rate": 0.8, "request_rate_mode": "constant"}), (None, Some(0.8), Some(0.0))),
+        (
+            json!({"request_rate": 0.8, "arrival_pattern": "gamma", "arrival_smoothness": 0.25}),
+            (None, Some(0.8), Some(2.0)),
+        ),
+        (json!({"request_rate": 0.8, "request_rate_ramp_duration": 9.0}), none),
+        (json!({"concurrency": 2}), (Some(2), None, None)),
+    ] {
+        assert_eq!(load(json!({"loadgen": settings})), expected, "{settings}");
+    }
+    assert_eq!(load(json!({"loadgen": {"concurrency": 2}, "input": {"fixed_schedule": true}})), none);
+}
+
+#[test]
+fn genai_perf_states_a_backend_whatever_it_sends_to() {
+    let of = |kind: &str, endpoint: &str| {
+        let endpoint = json!({"service_kind": kind, "type": endpoint, "backend": "tensorrtllm"});
+        with_settings(json!({"model_names": ["m"], "endpoint": endpoint})).runtime_id
+    };
+    assert_eq!((of("openai", "chat").as_str(), of("triton", "kserve").as_str()), ("", "trtllm"));
+    assert_eq!((of("triton", "generate").as_str(), of("tensorrtllm_engine", "x").as_str()), ("", "trtllm"));
+    // Before its settings were in groups.
+    let old = with_settings(
+        json!({"model": ["m"], "service_kind": "openai", "backend": "tensorrtllm", "concurrency": 7}),
+    );
+    assert_eq!((old.model_id.as_str(), old.runtime_id.as_str(), old.concurrency), ("m", "", Some(7)));
+}
+
+#[test]
+fn a_result_of_aiperf_that_was_cut_off_is_in_doubt_and_a_draft_is_stated() {
+    let mut file: Value = serde_json::from_str(&text("aiperf.json")).unwrap();
+    file["is_complete"] = json!(false);
+    file["input_token_throughput"] = json!({"unit": "tokens/sec", "avg": 210.0});
+    file["spec_decode_acceptance_length"] = json!({"unit": "ratio", "avg": 2.5});
+    let run = imported_runs(&file.to_string(), "x").unwrap().runs.remove(0).run;
+    let cells = mantile::validate::run_cells::RunCells::of(&run);
+    assert_eq!(cells.record().0["doubt"], "its tool calls the result invalid");
+    assert_eq!(run.metrics.prefill_toks_sec, Some(210.0));
+    assert_eq!((&run.env["speculative"], &run.env["acceptance_length"]), (&json!("a draft"), &json!(2.5)));
+}
+
+#[test]
+fn reports_of_llm_d_are_read_by_the_tool_that_made_the_load() {
+    let of = |load: Value, requests: Value| {
+        let latency = json!({
+            "time_to_first_token": {"units": "s", "mean": 0.1},
+            "inter_token_latency": {"units": "s/token", "mean": 0.02, "p50": 0.019},
+        });
+        let aggregate = json!({"requests": requests, "latency": latency});
+        let report = json!({
+            "version": "0.2.1", "run": {"uid": "x"}, "scenario": {"load": {"standardized": load}},
+            "results": {"request_performance": {"aggregate": aggregate}},
+        });
+        imported_runs(&report.to_string(), "x").unwrap().runs.remove(0).run
+    };
+    let counts = |run: &RunRecord| run.requests.as_ref().map(|found| (found.answered, found.sent));
+    // Its time between tokens is that of a request, and its total has no failed ones.
+    let aiperf = of(json!({"tool": "aiperf", "concurrency": 8}), json!({"total": 50, "failures": 2}));
+    assert_eq!((aiperf.metrics.tpot_ms_p50, aiperf.metrics.itl_ms_mean), (Some(19.0), None));
+    assert_eq!((counts(&aiperf), aiperf.concurrency), (Some((50, 52)), Some(8)));
+    // Requests that were under way at the end are neither answered nor failed.
+    let guidellm = of(
+        json!({"tool": "guidellm", "rate_qps": 2.0}),
+        json!({"total": 60, "failures": 3, "incomplete": 7}),
+    );
+    assert_eq!((counts(&guidellm), guidellm.rate_per_s), (Some((50, 53)), Some(2.0)));
+    // Without a limit of either, all are sent at once.
+    let vllm = |concurrency: Value| {
+        let load = json!({"tool": "vllm-benchmark", "rate_qps": "inf", "concurrency": concurrency});
+        let run = of(load, json!({"total": 40, "failures": 0}));
+        (run.rate_per_s, run.concurrency, run.metrics.itl_ms_mean)
+    };
+    assert_eq!(vllm(json!(16)), (None, Some(16), Some(20.0)));
+    assert_eq!(vllm(Value::Null), (None, Some(40), Some(20.0)));
+}
+
 #[test]
 fn guidellm_states_each_benchmark_in_either_schema() {
     let new = only("guidellm.json");

@@ -418,3 +418,38 @@ fn a_server_keeps_runs_over_its_end_and_retrains_on_an_alarm() {
         "{metrics}"
     );
 }
+
+#[test]
+fn a_full_disk_is_a_problem_of_the_server_that_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runs.sqlite");
+    let store = RunStore::open(&path).unwrap();
+    store.limit_pages(24);
+    let store = StoredRuns::new(store, Catalog::default().closed(false));
+    let server = Running::under(ServerOptions { store: Some(store), ..options() }, Catalog::default());
+    let post = |run: &RunRecord| {
+        let json = [("content-type", "application/json")];
+        let (status, _, text) =
+            server.send("POST", "/v1/calibrate", &json, &serde_json::to_string(run).unwrap());
+        (status, serde_json::from_str::<Value>(&text).unwrap())
+    };
+    let mut stored = vec![];
+    let problem = loop {
+        let mut one = run(&format!("{:032x}", fastrand::u128(..)), 8);
+        one.env.insert("notes".to_owned(), json!("x".repeat(8000)));
+        match post(&one) {
+            (200, _) => stored.push(one.run_id),
+            (status, problem) => break (status, problem),
+        }
+    };
+    let (status, problem) = problem;
+    assert_eq!((status, &problem["title"]), (507, &json!("Insufficient Storage")), "{problem}");
+    assert_eq!(problem["found"], "the disk is full");
+    assert!(problem["fix"].as_str().unwrap().contains("free the disk"), "{problem}");
+    assert!(problem["field"].is_null() && !problem.to_string().contains("runs.sqlite"), "{problem}");
+    // What was acknowledged is there, and a fault of a run is one of the request.
+    assert_eq!(ids(&RunStore::existing(&path).unwrap()), stored);
+    let mut wrong = run("wrong", 8);
+    wrong.metrics.ttft_ms_p50 = Some(-1.0);
+    assert_eq!(post(&wrong).0, 422);
+}

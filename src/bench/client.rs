@@ -160,6 +160,36 @@ pub(super) enum ExchangeEnd {
     Failed(String),
 }
 
+/// The beginning of the reason of a request for which no connection was made.
+const UNCONNECTED: &str = "connection";
+/// Reasons of requests whose connection ended before their answer did.
+const NO_ANSWER: &str = "no answer";
+const BROKEN_OFF: &str = "the stream broke off";
+/// The reason of a request that the end of its run cut off.
+pub(super) const STOPPED: &str = "stopped";
+
+/// Whether a request with this reason found no server.
+pub(super) fn is_unconnected(reason: &str) -> bool {
+    reason.starts_with(UNCONNECTED)
+}
+
+/// Whether a request with this reason found no server, or lost it.
+pub(super) fn is_of_connection(reason: &str) -> bool {
+    is_unconnected(reason) || [NO_ANSWER, BROKEN_OFF].contains(&reason)
+}
+
+/// The reason of a request for which no connection was made, without a name or an address.
+pub(super) fn unconnected(fault: &io::Error) -> String {
+    format!("{UNCONNECTED}: {}", fault.kind())
+}
+
+impl ExchangeEnd {
+    /// Whether the request found no server.
+    pub(super) fn is_unconnected(&self) -> bool {
+        matches!(self, ExchangeEnd::Failed(reason) if is_unconnected(reason))
+    }
+}
+
 /// A request and its answer. Times are seconds from the start of the run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Exchange {
@@ -248,7 +278,7 @@ impl RunContext {
         let (mut rest, mut faulty) = (Vec::new(), false);
         while let Some(piece) = next_piece(&mut body).await {
             let arrived = Instant::now();
-            let Ok(piece) = piece else { return ExchangeEnd::Failed("the stream broke off".to_owned()) };
+            let Ok(piece) = piece else { return ExchangeEnd::Failed(BROKEN_OFF.to_owned()) };
             let at_s = (arrived - self.begun).as_secs_f64();
             rest.extend_from_slice(&piece);
             let mut from = 0;
@@ -282,13 +312,13 @@ impl RunContext {
                 Ok(response) => return Ok(response),
                 // Without a byte of an answer the server did not take it.
                 Err(fault) if fault.message().is_some() || fault.error().is_incomplete_message() => {}
-                Err(_) => return Err("no answer".to_owned()),
+                Err(_) => return Err(NO_ANSWER.to_owned()),
             }
         }
         let connected = self.endpoint.connected().await;
         self.tally.connections.fetch_add(1, Relaxed);
-        let sender = kept.insert(connected.map_err(|fault| format!("connection: {}", fault.kind()))?);
-        sender.send_request(made(body)?).await.map_err(|_| "no answer".to_owned())
+        let sender = kept.insert(connected.map_err(|fault| unconnected(&fault))?);
+        sender.send_request(made(body)?).await.map_err(|_| NO_ANSWER.to_owned())
     }
 
     /// Reads a line that came at `at_s`; whether it reports a fault.

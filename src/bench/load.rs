@@ -1,4 +1,4 @@
-//! A load of requests: clients in a loop, or arrivals at times that do not wait for answers.
+//! A load of requests: clients in a loop, or arrivals at times that do not wait for answers, drawn or of a trace.
 //!
 //! Requests before the counted ones warm the server up, and further ones keep the load until the last counted one has
 //! ended, so that no counted request meets a server that empties.
@@ -42,11 +42,15 @@ struct RunState {
     /// Counted requests that have ended.
     ended: Arc<AtomicU64>,
     stop: Arc<watch::Sender<bool>>,
+    /// Requests in a row for which no connection was made.
+    refused: Arc<AtomicU64>,
     progress: Arc<dyn Fn() + Send + Sync>,
 }
 
 /// Pause of a client after a request that failed: a server that refuses all is not flooded.
 const AFTER_FAILURE: Duration = Duration::from_millis(50);
+/// Requests in a row without a connection after which the run is over: its server is gone.
+const MOST_REFUSED: u64 = 100;
 /// Time between two measurements of the client's delay.
 const DELAY_EVERY: Duration = Duration::from_millis(5);
 /// Connections that are kept between requests under a rate, at most.
@@ -55,6 +59,12 @@ const MOST_KEPT: usize = 4096;
 impl RunState {
     /// A request has ended.
     fn count(&self, exchange: &Exchange) {
+        if !exchange.end.is_unconnected() {
+            self.refused.store(0, Relaxed);
+        } else if self.refused.fetch_add(1, Relaxed) + 1 >= MOST_REFUSED {
+            // All tasks may have ended already.
+            let _ = self.stop.send(true);
+        }
         if self.counted.contains(&exchange.number) {
             (self.progress)();
             if self.ended.fetch_add(1, Relaxed) + 1 == self.counted.end - self.counted.start {
@@ -100,7 +110,7 @@ impl RunState {
 
 /// Runs a load until all counted requests have ended. `progress` is called at the end of each of these.
 pub(super) async fn run(
-    load: PointLoad,
+    load: &PointLoad,
     seed: u64,
     counted: Range<u64>,
     bodies: BodyMaker,
@@ -115,6 +125,7 @@ pub(super) async fn run(
         next: Arc::default(),
         ended: Arc::default(),
         stop: Arc::new(stop),
+        refused: Arc::default(),
         progress,
     };
     let over = Arc::new(AtomicBool::new(false));
@@ -123,8 +134,8 @@ pub(super) async fn run(
         move || measured_delays(&handle, &over)
     });
     let mut exchanges = match load {
-        PointLoad::Clients(clients) => closed(&state, clients).await,
-        PointLoad::Rate { per_s, variation } => open(&state, (per_s, variation), seed).await,
+        PointLoad::Clients(clients) => closed(&state, *clients).await,
+        PointLoad::Rate { .. } | PointLoad::Trace(_) => open(&state, load.clone(), seed).await,
     };
     over.store(true, Relaxed);
     exchanges.sort_unstable_by_key(|exchange| exchange.number);
@@ -152,20 +163,31 @@ fn arrivals(per_s: f64, variation: f64, seed: u64) -> RequestSource {
     })
 }
 
-async fn open(state: &RunState, (per_s, variation): (f64, f64), seed: u64) -> Vec<Exchange> {
+/// The numbers of the requests of an open loop with their times: those of a trace, or under a rate those of `simulate`.
+fn planned(load: &PointLoad, seed: u64) -> Box<dyn Iterator<Item = (u64, f64)> + '_> {
+    match load {
+        PointLoad::Rate { per_s, variation } => {
+            let mut source = arrivals(*per_s, *variation, seed);
+            let taken = std::iter::from_fn(move || source.take());
+            Box::new(taken.map(|arrival| (arrival.request.id, arrival.time_s)))
+        }
+        PointLoad::Trace(trace) => Box::new(trace.times()),
+        PointLoad::Clients(_) => Box::new(std::iter::empty()),
+    }
+}
+
+async fn open(state: &RunState, load: PointLoad, seed: u64) -> Vec<Exchange> {
     let (handle, state) = (Handle::current(), state.clone());
     // A thread of its own: the timer of the tasks has a resolution of a millisecond.
     let sending = tokio::task::spawn_blocking(move || {
         let mut tasks = JoinSet::new();
-        let mut source = arrivals(per_s, variation, seed);
         let free = Arc::new(Mutex::new(vec![]));
-        while let Some(arrival) = source.take() {
-            let number = arrival.request.id;
+        for (number, time_s) in planned(&load, seed) {
             let body = (state.bodies)(number);
-            if !wait_until(&state, arrival.time_s) {
+            if !wait_until(&state, time_s) {
                 break;
             }
-            let request = state.clone().arrival(free.clone(), (number, arrival.time_s), body);
+            let request = state.clone().arrival(free.clone(), (number, time_s), body);
             tasks.spawn_on(request, &handle);
         }
         tasks

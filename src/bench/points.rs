@@ -1,25 +1,31 @@
 //! The loads of a measurement: every combination of lengths and of clients or rates.
 
+use std::sync::Arc;
+
+use super::trace::BenchTrace;
 use crate::spec::error::Error;
 use crate::spec::limits::{CONCURRENCY, ISL, OSL, RATE};
 use crate::spec::run::{RunMethod, RunRecord, load_in_words};
+use crate::spec::scenario::Scenario;
 use crate::spec::vary::VariedKey;
 
 /// A load.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum PointLoad {
     /// Clients, each of which sends its next request after its last answer.
     Clients(u64),
     /// Requests per second, and the coefficient of variation of the gaps between them.
     Rate { per_s: f64, variation: f64 },
+    /// Requests at the times of a trace, with its lengths.
+    Trace(Arc<BenchTrace>),
 }
 
 /// Lengths and a load.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct LoadPoint {
-    /// Tokens of a prompt.
+    /// Tokens of a prompt; of a trace, their mean.
     pub isl: u64,
-    /// Tokens of an answer.
+    /// Tokens of an answer; of a trace, their mean.
     pub osl: u64,
     pub load: PointLoad,
 }
@@ -59,6 +65,12 @@ impl BenchSuite {
 const KEYS: [&str; 4] = ["isl", "osl", "concurrency", "rate"];
 
 impl LoadPoint {
+    /// The load of a trace.
+    pub fn of_trace(trace: Arc<BenchTrace>) -> LoadPoint {
+        let Scenario { isl, osl, .. } = trace.means();
+        LoadPoint { isl: isl.unwrap_or(1), osl: osl.unwrap_or(1), load: PointLoad::Trace(trace) }
+    }
+
     /// This load with every combination of the varied keys; the last key changes fastest.
     ///
     /// # Errors
@@ -74,7 +86,7 @@ impl LoadPoint {
             let mut all = vec![];
             for point in points {
                 for value in &key.values {
-                    all.push(point.with(&key.key, variation, value.as_f64())?);
+                    all.push(point.clone().with(&key.key, variation, value.as_f64())?);
                 }
             }
             points = all;
@@ -90,9 +102,10 @@ impl LoadPoint {
         let size = |load: &PointLoad| match load {
             PointLoad::Clients(clients) => *clients as f64,
             PointLoad::Rate { per_s, .. } => *per_s,
+            PointLoad::Trace(trace) => trace.means().rate.unwrap_or(0.0),
         };
-        let load = points.iter().map(|point| point.load).max_by(|a, b| size(a).total_cmp(&size(b)))?;
-        Some(LoadPoint { isl, osl, load })
+        let load = points.iter().map(|point| &point.load).max_by(|a, b| size(a).total_cmp(&size(b)))?;
+        Some(LoadPoint { isl, osl, load: load.clone() })
     }
 
     fn with(self, key: &str, variation: f64, value: Option<f64>) -> Result<LoadPoint, Error> {
@@ -119,11 +132,12 @@ impl LoadPoint {
 
     /// Whether `record` is a run of this load, by the same interface.
     pub(super) fn is_of(&self, record: &RunRecord, protocol: &str) -> bool {
-        let load = match self.load {
-            PointLoad::Clients(clients) => record.concurrency == Some(clients),
+        let load = match &self.load {
+            PointLoad::Clients(clients) => record.concurrency == Some(*clients),
             PointLoad::Rate { per_s, variation } => {
-                (record.rate_per_s, record.arrival_variation) == (Some(per_s), Some(variation))
+                (record.rate_per_s, record.arrival_variation) == (Some(*per_s), Some(*variation))
             }
+            PointLoad::Trace(trace) => record.trace() == Some(&trace.described),
         };
         let same = |method: &RunMethod| {
             (method.isl, method.osl, method.protocol.as_str()) == (self.isl, self.osl, protocol)
@@ -135,21 +149,30 @@ impl LoadPoint {
     pub fn clients(&self) -> Option<u64> {
         match self.load {
             PointLoad::Clients(clients) => Some(clients),
-            PointLoad::Rate { .. } => None,
+            PointLoad::Rate { .. } | PointLoad::Trace(_) => None,
         }
     }
 
     /// Requests per second, where the load is a rate.
     pub fn rate_per_s(&self) -> Option<f64> {
         match self.load {
-            PointLoad::Clients(_) => None,
             PointLoad::Rate { per_s, .. } => Some(per_s),
+            PointLoad::Clients(_) | PointLoad::Trace(_) => None,
+        }
+    }
+
+    /// The trace, where the load is one.
+    pub(super) fn trace(&self) -> Option<&Arc<BenchTrace>> {
+        match &self.load {
+            PointLoad::Trace(trace) => Some(trace),
+            PointLoad::Clients(_) | PointLoad::Rate { .. } => None,
         }
     }
 
     /// The load in words.
     pub fn load_text(&self) -> String {
-        load_in_words(self.clients(), self.rate_per_s())
+        let plain = || load_in_words(self.clients(), self.rate_per_s());
+        self.trace().map_or_else(plain, |trace| trace.described.words())
     }
 }
 

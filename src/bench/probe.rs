@@ -7,12 +7,15 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::absent::AbsentServer;
 use super::client::Endpoint;
 use super::tls::tls_fault;
 use crate::spec::error::Error;
 
 /// Longest wait for a fact.
 const WITHIN: Duration = Duration::from_secs(10);
+/// The list of models, which every server has.
+pub const MODELS: &str = "/v1/models";
 /// Settings that are kept, at most.
 const MOST_SETTINGS: usize = 400;
 
@@ -70,25 +73,17 @@ async fn object(endpoint: &Endpoint, path: &str) -> Option<Value> {
     serde_json::from_str(&text).ok().filter(|value: &Value| status == 200 && value.is_object())
 }
 
-/// The facts that a server reports.
+/// The facts that a server reports; the inner fault is that of a server that is absent.
 ///
 /// # Errors
-/// It cannot be reached.
-pub(super) async fn facts(endpoint: &Endpoint) -> Result<ServerFacts, Error> {
-    let (status, text) = endpoint.answered("/v1/models", WITHIN).await.map_err(|fault| {
-        let fix = "start the server, or correct --endpoint";
-        let unreached =
-            || Error::new("endpoint", format!("no answer: {}", fault.kind()), "a server that answers", fix);
-        tls_fault(&fault).unwrap_or_else(unreached)
-    })?;
+/// Its encryption is not that of the address.
+pub(super) async fn facts(endpoint: &Endpoint) -> Result<Result<ServerFacts, AbsentServer>, Error> {
+    let (status, text) = match endpoint.answered(MODELS, WITHIN).await {
+        Ok(answer) => answer,
+        Err(fault) => return tls_fault(&fault).map_or_else(|| Ok(Err(AbsentServer::unreached(&fault))), Err),
+    };
     if status == 401 || status == 403 {
-        let fix = "set --token-file";
-        return Err(Error::new(
-            "token-file",
-            format!("status {status}"),
-            "a token that the server takes",
-            fix,
-        ));
+        return Ok(Err(AbsentServer::refusing(status)));
     }
     let models: Value = serde_json::from_str(&text).unwrap_or_default();
     let listed = |key: &str| models.pointer(&format!("/data/0/{key}")).and_then(Value::as_str);
@@ -108,7 +103,12 @@ pub(super) async fn facts(endpoint: &Endpoint) -> Result<ServerFacts, Error> {
             break;
         }
     }
-    Ok(facts)
+    Ok(Ok(facts))
+}
+
+/// Whether a server does not answer any more.
+pub(super) async fn is_gone(endpoint: &Endpoint) -> bool {
+    endpoint.answered(MODELS, WITHIN).await.is_err()
 }
 
 /// Longest text that is kept.

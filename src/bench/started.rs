@@ -8,21 +8,19 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 use tokio::runtime::Builder;
 
 use super::client::Endpoint;
 use super::points::LoadPoint;
-use super::probe::ServerFacts;
-use super::subject::BenchSubject;
+use super::subject::{BenchSubject, UnmeasuredRun};
 use crate::launch::failure::{FailureReason, failure_in};
 use crate::report::launch::LaunchReport;
 use crate::report::result::EstimateResult;
 use crate::spec::error::Error;
 use crate::spec::run::{RunOutcome, RunRecord};
-use crate::spec::text::in_utc;
 use crate::store::catalog::is_path;
 use crate::store::file::{shown, spell};
 
@@ -51,7 +49,7 @@ pub struct StartedServer {
     _folder: TempDir,
 }
 
-/// A start that failed.
+/// A start that failed, or the end of a server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FailedStart {
     /// The reason, where the output states a known one.
@@ -136,12 +134,26 @@ impl StartedServer {
             if answer.is_ok_and(|(status, _)| status == 200) {
                 return Ok(Ok(()));
             }
-            let ended = self.child.try_wait().is_ok_and(|status| status.is_some());
+            let ended = self.has_ended();
             if ended || begun.elapsed() > within {
                 return Ok(Err(self.failed(ended)));
             }
             sleep(BETWEEN);
         }
+    }
+
+    /// Why it ended, as its output states it; `None` where it runs on. A server that answers no more may take a while
+    /// to end.
+    pub fn ended(&mut self) -> Option<FailedStart> {
+        let begun = Instant::now();
+        while !self.has_ended() && begun.elapsed() < GRACE {
+            sleep(BETWEEN);
+        }
+        self.has_ended().then(|| self.failed(true))
+    }
+
+    fn has_ended(&mut self) -> bool {
+        self.child.try_wait().is_ok_and(|status| status.is_some())
     }
 
     fn failed(&self, ended: bool) -> FailedStart {
@@ -169,7 +181,7 @@ impl Drop for StartedServer {
     fn drop(&mut self) {
         self.signal("-TERM");
         let begun = Instant::now();
-        while begun.elapsed() < GRACE && self.child.try_wait().is_ok_and(|status| status.is_none()) {
+        while begun.elapsed() < GRACE && !self.has_ended() {
             sleep(BETWEEN);
         }
         self.signal("-KILL");
@@ -184,21 +196,21 @@ impl FailedStart {
         [OomLoad, OomProfile, KvTooSmall, TooFewBlocks, OutOfHostMemory].contains(&self.reason)
     }
 
+    /// The reason as a record has it.
+    fn reason(&self, outcome: RunOutcome) -> UnmeasuredRun {
+        let failure = serde_json::to_value(self.reason).unwrap_or_default();
+        UnmeasuredRun { outcome, failure, stage: self.stage.clone() }
+    }
+
     /// The start as a record: its outcome with the reason, and no line of the output.
     pub fn record(&self, subject: &BenchSubject<'_>, point: &LoadPoint, found: &EstimateResult) -> RunRecord {
-        let mut run = subject.record(&ServerFacts::default(), "", Some(found));
-        let reason = serde_json::to_value(self.reason).unwrap_or_default();
-        let stage = self.stage.clone().into();
-        run.env.extend([("failure".to_owned(), reason), ("failure_stage".to_owned(), stage)]);
-        RunRecord {
-            timestamp_utc: in_utc(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()),
-            outcome: if self.is_out_of_memory() { RunOutcome::Oom } else { RunOutcome::NotStarted },
-            context_tokens: point.isl,
-            output_tokens: point.osl,
-            concurrency: point.clients(),
-            rate_per_s: point.rate_per_s(),
-            ..run
-        }
+        let outcome = if self.is_out_of_memory() { RunOutcome::Oom } else { RunOutcome::NotStarted };
+        subject.unmeasured(point, ("", Some(found)), self.reason(outcome))
+    }
+
+    /// Adds the reason to the record of a run that the end of the server cut off.
+    pub fn explain(&self, run: &mut RunRecord) {
+        self.reason(run.outcome).explain(run);
     }
 }
 

@@ -1,21 +1,30 @@
 //! The deployment that a server runs, as far as it is known, and its prediction at each load.
 
+use std::ops::Range;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::Value;
+
 use super::points::{LoadPoint, PointLoad};
 use super::probe::ServerFacts;
+use super::trace::BenchTrace;
 use super::{environment, fresh_id};
 use crate::report::result::{EstimateResult, Quantiles};
 use crate::request::UNCONTROLLED;
 use crate::request::estimate::{EstimateRequest, estimate};
+use crate::request::optimize::at;
+use crate::request::simulate::{SimulateRequest, simulate};
 use crate::spec::degree::Degree;
 use crate::spec::device::Device;
 use crate::spec::error::Error;
 use crate::spec::notation::PlanText;
 use crate::spec::objective::Metric;
 use crate::spec::run::{
-    BenchMetrics, EQUAL_LENGTHS, RunDegrees, RunOrigin, RunPrediction, RunRecord, UNKNOWN_RUNTIME,
+    BenchMetrics, EQUAL_LENGTHS, RunDegrees, RunOrigin, RunOutcome, RunPrediction, RunRecord, UNKNOWN_RUNTIME,
 };
 use crate::spec::scenario::Scenario;
 use crate::spec::telemetry::RunTelemetry;
+use crate::spec::text::in_utc;
 use crate::store::catalog::Catalog;
 use crate::store::resolved_scenario::ResolvedScenario;
 
@@ -27,6 +36,23 @@ pub struct BenchSubject<'a> {
     device: Option<String>,
     /// Whether the processors of the host serve.
     on_processors: bool,
+}
+
+/// Why a load was not measured.
+pub(super) struct UnmeasuredRun {
+    pub(super) outcome: RunOutcome,
+    pub(super) failure: Value,
+    /// When it failed.
+    pub(super) stage: String,
+}
+
+impl UnmeasuredRun {
+    /// Adds the reason to the record of a run.
+    pub(super) fn explain(&self, run: &mut RunRecord) {
+        let stage = self.stage.clone().into();
+        let reasons = [("failure", self.failure.clone()), ("failure_stage", stage)];
+        run.env.extend(reasons.map(|(key, reason)| (key.to_owned(), reason)));
+    }
 }
 
 /// The program with its version.
@@ -47,6 +73,11 @@ impl<'a> BenchSubject<'a> {
         Ok(BenchSubject { catalog, scenario, device: device.map(|device| device.id), on_processors })
     }
 
+    /// The model, where the scenario states one.
+    pub fn model(&self) -> Option<&str> {
+        self.scenario.model.as_deref()
+    }
+
     /// Tokens of a prompt and of an answer, and the load, as the scenario states them.
     pub fn point(&self, variation: f64) -> LoadPoint {
         let Scenario { isl, osl, concurrency, rate, .. } = &self.scenario;
@@ -57,7 +88,7 @@ impl<'a> BenchSubject<'a> {
         LoadPoint { isl: isl.unwrap_or(256), osl: osl.unwrap_or(128), load }
     }
 
-    /// The estimate of the deployment at a load; `None` where the hardware is not stated.
+    /// The estimate of the deployment at a load, of a trace at its means; `None` where the hardware is not stated.
     ///
     /// # Errors
     /// The deployment has no estimate at this load.
@@ -65,12 +96,17 @@ impl<'a> BenchSubject<'a> {
         if self.device.is_none() {
             return Ok(None);
         }
+        let trace = point.trace();
+        let equal = || trace.is_none().then(|| EQUAL_LENGTHS.to_owned());
+        let longest = trace.and_then(|trace| trace.longest());
         let mut scenario = Scenario {
             isl: Some(point.isl),
             osl: Some(point.osl),
             concurrency: point.clients(),
-            rate: point.rate_per_s(),
-            workload: self.scenario.workload.clone().or_else(|| Some(EQUAL_LENGTHS.to_owned())),
+            rate: point.rate_per_s().or_else(|| trace?.means().rate),
+            workload: self.scenario.workload.clone().or_else(equal),
+            // A server that is started takes the longest request.
+            max_model_len: self.scenario.max_model_len.or(longest),
             ..self.scenario.clone()
         };
         if let Some(deployment) = scenario.deployment.as_mut()
@@ -79,6 +115,53 @@ impl<'a> BenchSubject<'a> {
             deployment.plan = Some(plan.parse::<PlanText>()?.without_loads().to_string());
         }
         estimate(self.catalog, &EstimateRequest::of(scenario), &UNCONTROLLED).map(Some)
+    }
+
+    /// The prediction of a trace: the medians of its simulation, where the scheduler of the runtime is simulated.
+    pub(super) fn simulated(
+        &self,
+        trace: &BenchTrace,
+        counted: &Range<u64>,
+        found: &EstimateResult,
+    ) -> Option<RunPrediction> {
+        let own = Scenario { isl: None, osl: None, concurrency: None, rate: None, ..self.scenario.clone() };
+        let request = SimulateRequest {
+            scenario: at(&own, &found.candidate),
+            traffic: trace.simulated(counted),
+            ..SimulateRequest::default()
+        };
+        let report = simulate(self.catalog, &request, &UNCONTROLLED).ok()?;
+        let median = |metric: &str| report.latencies.iter().find(|row| row.metric == metric)?.p50_ms;
+        Some(RunPrediction {
+            version: program(),
+            ttft_ms: median("ttft"),
+            tpot_ms: median("tpot"),
+            latency_ms: median("e2e"),
+            decode_toks_sec: Some(report.output_tok_s),
+            ..RunPrediction::default()
+        })
+    }
+
+    /// The record of a load of which nothing was measured.
+    pub(super) fn unmeasured(
+        &self,
+        point: &LoadPoint,
+        (model, found): (&str, Option<&EstimateResult>),
+        why: UnmeasuredRun,
+    ) -> RunRecord {
+        let mut run = self.record(&ServerFacts::default(), model, found);
+        why.explain(&mut run);
+        RunRecord {
+            timestamp_utc: in_utc(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()),
+            outcome: why.outcome,
+            context_tokens: point.isl,
+            output_tokens: point.osl,
+            concurrency: point.clients(),
+            rate_per_s: point.rate_per_s(),
+            // The estimate of a trace is that of its means.
+            prediction: run.prediction.take().filter(|_| point.trace().is_none()),
+            ..run
+        }
     }
 
     /// Readings with the energy of an output token.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::client::{ClientTally, Exchange, ExchangeEnd};
+use super::client::{ClientTally, Exchange, ExchangeEnd, STOPPED};
 use super::load::LoadRun;
 use crate::report::simulate::LatencyRow;
 use crate::spec::percentile::Percentile;
@@ -92,7 +92,7 @@ fn ends(all: &[&Exchange], warm_up: u64) -> RunRequests {
             ExchangeEnd::Answered => requests.answered += 1,
             ExchangeEnd::TimedOut => requests.timed_out += 1,
             ExchangeEnd::Failed(reason) => *requests.errors.entry(reason.clone()).or_default() += 1,
-            ExchangeEnd::Stopped => *requests.errors.entry("stopped".to_owned()).or_default() += 1,
+            ExchangeEnd::Stopped => *requests.errors.entry(STOPPED.to_owned()).or_default() += 1,
         }
     }
     requests

@@ -13,6 +13,7 @@ use super::estimate::PlannedArgs;
 use super::output::OutputArgs;
 use super::progress::{is_quiet, shown};
 use super::runs::named_or_own;
+use super::simulate::read_traffic;
 use super::token::token;
 use super::{CliError, ExitStatus};
 use crate::bench::points::{BenchSuite, LoadPoint};
@@ -20,9 +21,10 @@ use crate::bench::protocol::Protocol;
 use crate::bench::records::RecordFile;
 use crate::bench::started::{FailedStart, StartedServer, model_here};
 use crate::bench::telemetry::{SAMPLE_EVERY_S, TelemetrySettings};
+use crate::bench::trace::BenchTrace;
 use crate::bench::{
-    BenchSession, BenchSettings, BenchSubject, Endpoint, LEAST_REPEATS, REQUEST_TIMEOUT_S, fresh_seed,
-    is_done,
+    AbsentServer, BenchSession, BenchSettings, BenchSubject, Endpoint, LEAST_REPEATS, MODELS,
+    REQUEST_TIMEOUT_S, fresh_seed, is_done,
 };
 use crate::report::launch::LaunchReport;
 use crate::report::result::EstimateResult;
@@ -33,8 +35,8 @@ use crate::request::runs::lines_of;
 use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
 use crate::spec::limits::{
-    ARRIVAL_VARIATION, CLIENT_TIMEOUT, REPEATS, SEED, SENT, START_TIMEOUT, TELEMETRY_EVERY, WARM_UP, number,
-    whole,
+    ARRIVAL_VARIATION, CLIENT_TIMEOUT, REPEATS, SEED, SENT, SPEED_UP, START_TIMEOUT, TELEMETRY_EVERY,
+    WARM_UP, number, whole,
 };
 use crate::spec::run::{RunOutcome, RunRecord};
 use crate::spec::scenario::Scenario;
@@ -52,14 +54,16 @@ and latencies count from these times. Prompts are sentences of a public-domain t
 that no cache has it. With --hardware, the estimate of the deployment is made before the runs, and the table has measured \
 over predicted (m/p). Runs whose ten repeats vary by more than 5 % are marked: `validate` and `calibrate` leave them out.
 
-A load is --isl, --osl and --concurrency or --rate, a --suite, or every combination of --vary. Each run is a line of JSON \
-in the file of --out (`mantile-opt schema run`), with no prompt and no name of a host.
+A load is --isl, --osl and --concurrency or --rate, a --suite, every combination of --vary, or the requests of a --trace at \
+their times. Each run is a line of JSON in the file of --out (`mantile-opt schema run`), with no prompt and no name of a \
+host; a server that cannot be reached, or that ends during a run, is a run with its reason.
 
 Examples:
   mantile-opt bench --endpoint http://127.0.0.1:8000 --suite smoke
   mantile-opt bench --endpoint http://127.0.0.1:8000 --model Qwen3-8B --hardware 1xl40s --tp 1 --suite standard --out runs.jsonl
   mantile-opt bench --endpoint http://127.0.0.1:8000 --isl 2048 --osl 128 --vary concurrency=1..64*2 --out runs.jsonl --resume
   mantile-opt bench --endpoint http://127.0.0.1:8000 --vary rate=1,2,4 --arrival-variation 0 --requests 200
+  mantile-opt bench --endpoint http://127.0.0.1:8000 --trace requests.csv --speed-up 2 --out runs.jsonl
   mantile-opt bench --endpoint http://127.0.0.1:8080 --protocol llama.cpp --suite smoke --json
   mantile-opt bench --launch --model Qwen3-8B --hardware 1xl40s --suite standard --out runs.jsonl
   mantile-opt bench --endpoint http://127.0.0.1:8000 --hardware 1xl40s --model Qwen3-8B --suite full --dry-run
@@ -113,16 +117,27 @@ pub struct Bench {
     /// Vary a key of the load: isl, osl, concurrency or rate, as in `sweep`; once per key
     #[arg(long, value_name = "KEY=VALUES", help_heading = "Measurement")]
     pub vary: Vec<String>,
+    /// Send the requests of a trace at their times, with its lengths: CSV with arrival (seconds), isl, osl, or one of Azure, BurstGPT, Mooncake or vLLM bench
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["suite", "vary", "arrival_variation", "repeats", "isl", "osl", "concurrency", "rate"],
+        help_heading = "Measurement"
+    )]
+    pub trace: Option<PathBuf>,
+    /// Time of a trace that passes in a second [default: 1]
+    #[arg(long, value_name = "X", value_parser = number(&SPEED_UP), allow_negative_numbers = true, requires = "trace", help_heading = "Measurement")]
+    pub speed_up: Option<f64>,
     /// Coefficient of variation of the gaps between arrivals under a rate: 0 for even gaps, 1 for Poisson arrivals, above for bursts
     #[arg(long, value_name = "X", default_value_t = POISSON, value_parser = number(&ARRIVAL_VARIATION), allow_negative_numbers = true, help_heading = "Measurement")]
     pub arrival_variation: f64,
     /// Parts of a run whose agreement is measured
     #[arg(long, value_name = "N", default_value_t = LEAST_REPEATS, value_parser = whole(&REPEATS), allow_negative_numbers = true, help_heading = "Measurement")]
     pub repeats: u64,
-    /// Requests of a load that count [default: one of each client for each repeat; 10 for each repeat under a rate]
+    /// Requests of a load that count [default: one of each client for each repeat; 10 for each repeat under a rate; all of a trace]
     #[arg(long, value_name = "N", value_parser = whole(&SENT), allow_negative_numbers = true, help_heading = "Measurement")]
     pub requests: Option<u64>,
-    /// Requests before these [default: one for each client; 5 % under a rate]
+    /// Requests before these [default: one for each client; 5 % under a rate; none of a trace]
     #[arg(long, value_name = "N", value_parser = whole(&WARM_UP), allow_negative_numbers = true, help_heading = "Measurement")]
     pub warm_up: Option<u64>,
     /// Longest time of a request; a longer one counts as timed out
@@ -160,8 +175,8 @@ pub struct Bench {
 const POISSON: f64 = 1.0;
 /// An address to which nothing is sent.
 const NOWHERE: &str = "http://127.0.0.1";
-/// The list of models, which every server has.
-const MODELS: &str = "/v1/models";
+/// The name of a model that neither the command nor the server states.
+const UNKNOWN_MODEL: &str = "unknown";
 
 /// Where runs are kept when they end.
 struct RunPlaces {
@@ -201,10 +216,10 @@ fn with_best_plan(catalog: &Catalog, scenario: Scenario) -> Result<Scenario, Err
     best.best.as_ref().map(|found| at(&scenario, found)).ok_or_else(none)
 }
 
-/// Says why a server did not start.
-fn show_failure(failed: &FailedStart) -> Result<(), CliError> {
+/// Says why a server did not start, or why it ended.
+fn show_failure(what: &str, failed: &FailedStart) -> Result<(), CliError> {
     let line = visible(&failed.line);
-    writeln!(anstream::stderr(), "The server did not start: {}. {line}", failed.reason.words())?;
+    writeln!(anstream::stderr(), "The server {what}: {}. {line}", failed.reason.words())?;
     Ok(())
 }
 
@@ -254,22 +269,31 @@ pub fn measured_now(
 /// A load with its estimate.
 type Estimated = (LoadPoint, Option<EstimateResult>);
 
+/// A server to measure: its address, and its processes where they were started here.
+type MeasuredServer<'a> = (&'a str, Option<&'a mut StartedServer>);
+/// The trace of a command, where it has one.
+type StatedTrace = Option<Arc<BenchTrace>>;
+
 impl Bench {
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let scenario = self.planned.scenario()?;
         self.planned.problem.save(catalog, &scenario)?;
+        let trace = self.traced()?;
         let scenario = if self.launch { with_best_plan(catalog, scenario)? } else { scenario };
         if self.dry_run {
             let settings = self.settings(self.endpoint.as_deref().unwrap_or(NOWHERE))?;
-            let points = self.estimated(&BenchSubject::of(catalog, scenario)?)?;
+            let points = self.estimated(&BenchSubject::of(catalog, scenario)?, &trace)?;
             return OutputArgs::default().write(&plan_table(&settings, &points));
         }
         let mut places = self.places()?;
         if let Some(endpoint) = &self.endpoint {
-            return self.measured(catalog, scenario, endpoint, &mut places);
+            return self.measured(catalog, scenario, (endpoint.as_str(), None), &trace, &mut places);
         }
-        with_interrupt(|| match self.started(catalog, &scenario)? {
-            LaunchedServer::Ready(server) => self.measured(catalog, scenario, &server.address, &mut places),
+        with_interrupt(|| match self.started(catalog, &scenario, &trace)? {
+            LaunchedServer::Ready(mut server) => {
+                let address = server.address.clone();
+                self.measured(catalog, scenario, (address.as_str(), Some(&mut server)), &trace, &mut places)
+            }
             LaunchedServer::Failed(run) => {
                 places.append(&run)?;
                 self.print(&[*run])
@@ -277,20 +301,24 @@ impl Bench {
         })
     }
 
-    /// Measures the loads at a server.
+    /// Measures the loads at a server. A load that finds no server, or loses it, is the last one.
     fn measured(
         &self,
         catalog: &Catalog,
         scenario: Scenario,
-        endpoint: &str,
+        (endpoint, mut server): MeasuredServer<'_>,
+        trace: &StatedTrace,
         places: &mut RunPlaces,
     ) -> Result<ExitStatus, CliError> {
         let settings = self.settings(endpoint)?;
-        let session = BenchSession::begin(settings.clone())?;
+        let session = match BenchSession::reached(settings.clone())? {
+            Ok(session) => session,
+            Err(absent) => return self.absent((catalog, scenario), &absent, trace, places),
+        };
         show_notes(&session)?;
         let named = scenario.model.clone().or_else(|| Some(session.model().to_owned()));
         let subject = BenchSubject::of(catalog, Scenario { model: named, ..scenario })?;
-        let mut points = self.estimated(&subject)?;
+        let mut points = self.estimated(&subject, trace)?;
         if let Some(file) = places.file.as_ref().filter(|_| self.resume) {
             points.retain(|(point, _)| !is_done(&file.earlier, point, self.protocol));
         }
@@ -298,13 +326,44 @@ impl Bench {
         for (place, (point, found)) in points.iter().enumerate().take_while(|_| !pressed()) {
             show_load((place, points.len()), point)?;
             let requests = settings.counted(point).count();
-            let run = with_progress(requests, |progress| {
+            let mut run = with_progress(requests, |progress| {
                 session.measure(&subject, point, found.as_ref(), progress)
             });
+            if let Some(failed) = server.as_mut().filter(|_| is_lost(&run)).and_then(|server| server.ended())
+            {
+                show_failure("ended", &failed)?;
+                failed.explain(&mut run);
+            }
             places.append(&run)?;
             runs.push(run);
+            if runs.last().is_some_and(is_lost) {
+                show_rest(points.len() - place - 1)?;
+                break;
+            }
         }
         self.print(&runs)
+    }
+
+    /// Keeps the record of a server that is absent, under the first of the loads.
+    fn absent(
+        &self,
+        (catalog, scenario): (&Catalog, Scenario),
+        absent: &AbsentServer,
+        trace: &StatedTrace,
+        places: &mut RunPlaces,
+    ) -> Result<ExitStatus, CliError> {
+        let (found, fix) = (visible(&absent.fault.found), &absent.fault.fix);
+        writeln!(anstream::stderr(), "The server is not measured: {found}; {fix}")?;
+        // Without a server, the model may be unknown: the record has no prediction then.
+        let hardware = scenario.hardware.clone().filter(|_| scenario.model.is_some());
+        let subject = BenchSubject::of(catalog, Scenario { hardware, ..scenario })?;
+        let points = self.points(&subject, trace)?;
+        let point = points.first().cloned().unwrap_or_else(|| subject.point(self.arrival_variation));
+        let estimate = subject.estimate(&point)?;
+        let named = self.served_model.as_deref().or(subject.model());
+        let run = absent.record(&subject, &point, (named.unwrap_or(UNKNOWN_MODEL), estimate.as_ref()));
+        places.append(&run)?;
+        self.print(&[run])
     }
 
     fn print(&self, runs: &[RunRecord]) -> Result<ExitStatus, CliError> {
@@ -321,9 +380,15 @@ impl Bench {
     }
 
     /// Starts the server that all loads are sent to.
-    fn started(&self, catalog: &Catalog, scenario: &Scenario) -> Result<LaunchedServer, CliError> {
+    fn started(
+        &self,
+        catalog: &Catalog,
+        scenario: &Scenario,
+        trace: &StatedTrace,
+    ) -> Result<LaunchedServer, CliError> {
         let subject = BenchSubject::of(catalog, scenario.clone())?;
-        let points: Vec<LoadPoint> = self.estimated(&subject)?.into_iter().map(|(point, _)| point).collect();
+        let points = self.estimated(&subject, trace)?;
+        let points: Vec<LoadPoint> = points.into_iter().map(|(point, _)| point).collect();
         let largest = LoadPoint::largest(&points).unwrap_or_else(|| subject.point(self.arrival_variation));
         let Some(found) = subject.estimate(&largest)? else {
             let fix = "add --hardware, e.g. --hardware 1xl40s";
@@ -347,7 +412,7 @@ impl Bench {
         Ok(match server.ready(&health, within)? {
             Ok(()) => LaunchedServer::Ready(server),
             Err(failed) => {
-                show_failure(&failed)?;
+                show_failure("did not start", &failed)?;
                 LaunchedServer::Failed(Box::new(failed.record(&subject, &largest, &found)))
             }
         })
@@ -371,15 +436,53 @@ impl Bench {
         })
     }
 
-    /// The loads, each with its estimate.
-    fn estimated(&self, subject: &BenchSubject<'_>) -> Result<Vec<Estimated>, Error> {
-        let keys = self.vary.iter().map(|text| VariedKey::parse(text)).collect::<Result<Vec<_>, Error>>()?;
-        let points = match self.suite {
-            Some(suite) => suite.points(),
-            None => subject.point(self.arrival_variation).varied(self.arrival_variation, &keys)?,
-        };
-        points.into_iter().map(|point| Ok((point, subject.estimate(&point)?))).collect()
+    /// The requests of the trace.
+    fn traced(&self) -> Result<StatedTrace, Error> {
+        let Some(path) = &self.trace else { return Ok(None) };
+        let (text, read) = read_traffic(path)?;
+        if read.trace.is_empty() {
+            let fix = "give single requests with times, or play the sessions with `simulate --trace`";
+            let expected = "requests with times of their own";
+            return Err(Error::new("trace", "sessions, which wait for answers", expected, fix)
+                .in_file(shown_path(path)));
+        }
+        let trace = BenchTrace::of(&text, read.trace, self.speed_up.unwrap_or(1.0));
+        trace.check(self.warm_up)?;
+        Ok(Some(Arc::new(trace)))
     }
+
+    /// The loads.
+    fn points(&self, subject: &BenchSubject<'_>, trace: &StatedTrace) -> Result<Vec<LoadPoint>, Error> {
+        let keys = self.vary.iter().map(|text| VariedKey::parse(text)).collect::<Result<Vec<_>, Error>>()?;
+        match (trace, self.suite) {
+            (Some(trace), _) => Ok(vec![LoadPoint::of_trace(trace.clone())]),
+            (None, Some(suite)) => Ok(suite.points()),
+            (None, None) => subject.point(self.arrival_variation).varied(self.arrival_variation, &keys),
+        }
+    }
+
+    /// The loads, each with its estimate.
+    fn estimated(&self, subject: &BenchSubject<'_>, trace: &StatedTrace) -> Result<Vec<Estimated>, Error> {
+        let of = |point: LoadPoint| -> Result<Estimated, Error> {
+            let found = subject.estimate(&point)?;
+            Ok((point, found))
+        };
+        self.points(subject, trace)?.into_iter().map(of).collect()
+    }
+}
+
+/// Whether a run found no server, or lost it: those after it would find none.
+fn is_lost(run: &RunRecord) -> bool {
+    matches!(run.outcome, RunOutcome::Unreachable | RunOutcome::Died)
+}
+
+/// Says how many loads are not measured after the server has ended.
+fn show_rest(loads: usize) -> Result<(), CliError> {
+    if loads > 0 {
+        let left = if loads == 1 { "a load is".to_owned() } else { format!("{loads} loads are") };
+        writeln!(anstream::stderr(), "The server is gone, and {left} not measured; --resume goes on.")?;
+    }
+    Ok(())
 }
 
 /// The loads of a measurement, with their time and cost by their estimates.

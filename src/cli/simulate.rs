@@ -109,18 +109,23 @@ impl Simulate {
     }
 }
 
+/// The text of the file of a trace, and the traffic of its requests or of its sessions.
+pub(super) fn read_traffic(path: &Path) -> Result<(String, SimulatedTraffic), Error> {
+    let text = file::read_most(path, FileSizeLimit::Table)?;
+    let fault = |fault: Error| fault.in_file(file::shown(path));
+    let traffic = match read_sessions(&text).map_err(fault)? {
+        Some(sessions) => SimulatedTraffic { sessions, ..SimulatedTraffic::default() },
+        None => SimulatedTraffic { trace: traced_in(&text).map_err(fault)?, ..SimulatedTraffic::default() },
+    };
+    Ok((text, traffic))
+}
+
 /// The traffic with the requests or the sessions of a file.
 pub(super) fn with_trace(
     traffic: &SimulatedTraffic,
     trace: Option<&Path>,
 ) -> Result<SimulatedTraffic, Error> {
-    let mut traffic = traffic.clone();
-    let Some(path) = trace else { return Ok(traffic) };
-    let text = file::read_most(path, FileSizeLimit::Table)?;
-    let fault = |fault: Error| fault.in_file(file::shown(path));
-    match read_sessions(&text).map_err(fault)? {
-        Some(sessions) => traffic.sessions = sessions,
-        None => traffic.trace = traced_in(&text).map_err(fault)?,
-    }
-    Ok(traffic)
+    let Some(path) = trace else { return Ok(traffic.clone()) };
+    let (_, SimulatedTraffic { trace, sessions, .. }) = read_traffic(path)?;
+    Ok(SimulatedTraffic { trace, sessions, ..traffic.clone() })
 }

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::response::IntoResponse;
-use schemars::{JsonSchema, Schema, schema_for};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema, schema_for};
 use serde_json::{Map, Value, json};
 
 use super::answer::served;
@@ -20,16 +20,36 @@ pub(super) struct PublishedRoute {
     pub(super) parameters: &'static [(&'static str, &'static str, &'static str)],
     pub(super) request: Option<Schema>,
     pub(super) answer: Option<Schema>,
+    /// Problems that other routes do not have: status and meaning.
+    pub(super) problems: &'static [(&'static str, &'static str)],
 }
 
 impl PublishedRoute {
     pub(super) fn new(method: &'static str, path: &str, id: &str, about: &'static str) -> PublishedRoute {
         let (path, id) = (path.to_owned(), id.to_owned());
-        PublishedRoute { method, path, id, about, parameters: &[], request: None, answer: None }
+        PublishedRoute {
+            method,
+            path,
+            id,
+            about,
+            parameters: &[],
+            request: None,
+            answer: None,
+            problems: &[],
+        }
     }
 
     pub(super) fn takes<T: JsonSchema>(self) -> PublishedRoute {
         PublishedRoute { request: Some(schema_for!(T)), ..self }
+    }
+
+    /// A body that is one of two.
+    pub(super) fn takes_either<A: JsonSchema, B: JsonSchema>(self) -> PublishedRoute {
+        let mut generator = SchemaGenerator::default();
+        let either = [generator.subschema_for::<A>(), generator.subschema_for::<B>()];
+        let definitions = generator.take_definitions(true);
+        let request = json_schema!({"anyOf": either, "$defs": definitions});
+        PublishedRoute { request: Some(request), ..self }
     }
 
     pub(super) fn gives<T: JsonSchema>(self) -> PublishedRoute {
@@ -127,6 +147,9 @@ fn published(
                 "429": problem("too many requests wait"),
             },
         });
+        for (status, about) in route.problems {
+            operation["responses"][*status] = problem(about);
+        }
         if let Some(schema) = route.request {
             let name = format!("{}.request", route.id);
             add(schemas, &name, &json!(schema));

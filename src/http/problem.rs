@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::admission::RefusedRequest;
 use crate::request::wording::Door;
 use crate::spec::error::Error;
+use crate::store::runs::StoreFault;
 
 /// A problem document.
 #[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
@@ -50,6 +51,18 @@ impl ProblemDocument {
             expected: None,
             fix: None,
         }
+    }
+
+    /// The problem of a run that the store of the server did not take: only a fault of the run is one of the request.
+    pub(super) fn of_store(fault: Error) -> ProblemDocument {
+        let status = match StoreFault::of(&fault) {
+            None => return fault.into(),
+            Some(StoreFault::Full) => StatusCode::INSUFFICIENT_STORAGE,
+            Some(StoreFault::Busy) => StatusCode::SERVICE_UNAVAILABLE,
+            Some(StoreFault::Broken) => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        let ProblemDocument { status, title, .. } = ProblemDocument::new(status, "");
+        ProblemDocument { status, title, field: None, ..fault.into() }
     }
 
     pub(super) fn field(self, field: &str) -> ProblemDocument {

@@ -51,7 +51,7 @@ pub struct Bundle {
 }
 
 /// SHA-256 in hexadecimal digits.
-fn sha256(text: &str) -> String {
+pub(crate) fn sha256(text: &str) -> String {
     Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

@@ -78,6 +78,11 @@ fn run_under(table: &MeasuredTable, scenario: &Scenario) -> Result<RunRecord, Er
         });
     }
     match &runs[..] {
+        [one] if one.run.trace().is_some() => {
+            let fix = "measure the server under clients or a rate: `mantile-opt bench --concurrency 8`";
+            Err(Error::new("run", "a run of a trace", "one under clients or a rate", fix)
+                .in_file(&table.name))
+        }
         [one] => Ok(one.run.clone()),
         some => {
             let found = format!("{} of {all} runs under the given load", some.len());

@@ -421,7 +421,7 @@ impl SimulatedTraffic {
     }
 
     /// The scenario with the mean lengths of a trace, and with the rate of its requests, where it states none itself.
-    fn described(&self, scenario: &Scenario) -> Scenario {
+    pub(crate) fn described(&self, scenario: &Scenario) -> Scenario {
         let lengths: Vec<[u64; 2]> = if self.sessions.is_empty() {
             self.trace.iter().map(|one| [one.isl, one.osl]).collect()
         } else {

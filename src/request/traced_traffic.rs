@@ -1,7 +1,7 @@
 //! Requests and sessions of a trace, as a simulation sends them.
 
 use crate::search::simulated_pool::tokens;
-use crate::spec::fleet::{CONTENT_TOKENS, TracedRequest};
+use crate::spec::fleet::{CONTENT_TOKENS, TracedRequest, sending_times};
 use crate::spec::traced_session::{TracedLink, TracedSession, TracedTurn};
 use crate::traffic::content::{TokenRun, mixed};
 use crate::traffic::engine::EngineRequest;
@@ -10,16 +10,14 @@ use crate::traffic::source::{Arrival, RequestSource, played};
 
 /// The requests of a trace, the first at once, `speed` times as fast.
 pub(super) fn arrivals(trace: &[TracedRequest], speed: f64) -> Vec<Arrival> {
-    let first = trace.iter().map(|request| request.arrival).fold(f64::INFINITY, f64::min);
-    let one = |(number, request): (usize, &TracedRequest)| {
+    let one = |(number, (request, time_s)): (usize, (&TracedRequest, f64))| {
         let number = number as u64;
         let (prompt, output) = (tokens(request.isl).max(1), tokens(request.osl).max(1));
         let mut runs = prompt_runs((7, CONTENT_TOKENS), &request.content, prompt, mixed(8, number));
         runs.push(TokenRun { id: mixed(9, number), tokens: output });
-        let time_s = (request.arrival - first) / speed;
         Arrival { time_s, request: EngineRequest::new(number, runs, prompt, output) }
     };
-    trace.iter().enumerate().map(one).collect()
+    trace.iter().zip(sending_times(trace, speed)).enumerate().map(one).collect()
 }
 
 /// The sessions of a trace, the first at once, `speed` times as fast.

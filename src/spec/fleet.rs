@@ -148,6 +148,12 @@ impl TracedRequest {
     }
 }
 
+/// When the requests of a trace are sent, in seconds and in its order: the first at once, all `speed` times as fast.
+pub fn sending_times(trace: &[TracedRequest], speed: f64) -> impl Iterator<Item = f64> + '_ {
+    let first = trace.iter().map(|request| request.arrival).fold(f64::INFINITY, f64::min);
+    trace.iter().map(move |request| (request.arrival - first) / speed)
+}
+
 /// Tokens of a piece of a prompt with an identity, in traces of Mooncake.
 pub const CONTENT_TOKENS: u32 = 512;
 

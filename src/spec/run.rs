@@ -45,6 +45,8 @@ pub enum RunOutcome {
     Oom,
     /// The server did not start for another reason.
     NotStarted,
+    /// The server ended during the run: its figures are left out.
+    Died,
 }
 
 /// One run of a deployment under one load.
@@ -147,20 +149,33 @@ pub fn load_in_words(clients: Option<u64>, rate_per_s: Option<f64>) -> String {
 impl RunRecord {
     /// Its load in words.
     pub fn load(&self) -> String {
-        load_in_words(self.concurrency, self.rate_per_s)
+        let plain = || load_in_words(self.concurrency, self.rate_per_s);
+        self.trace().map_or_else(plain, RunTrace::words)
+    }
+
+    /// The trace whose requests were sent, if it was one.
+    pub fn trace(&self) -> Option<&RunTrace> {
+        self.method.as_ref()?.trace.as_ref()
     }
 
     /// Why the run is neither scored nor learned from, if so.
     pub fn doubt(&self) -> Option<String> {
+        let died = if self.outcome == RunOutcome::Died { "the server ended during the run; " } else { "" };
         if let Some(requests) = self.requests.as_ref().filter(|requests| requests.answered < requests.sent) {
             let late = (requests.timed_out > 0).then(|| format!("{} timed out", requests.timed_out));
             let failed = requests.errors.iter().map(|(reason, count)| format!("{count} x {reason}"));
             let reasons: Vec<String> = late.into_iter().chain(failed).collect();
             let (answered, sent) = (requests.answered, requests.sent);
-            return Some(format!("{answered} of {sent} requests were answered; {}", reasons.join(", ")));
+            return Some(format!(
+                "{died}{answered} of {sent} requests were answered; {}",
+                reasons.join(", ")
+            ));
         }
         if self.outcome != RunOutcome::Measured {
-            return Some("no request was answered".to_owned());
+            return Some(format!("{died}no request was answered"));
+        }
+        if self.trace().is_some() {
+            return Some("its load is that of a trace".to_owned());
         }
         let repeats = self.repeats.filter(|repeats| !repeats.stable)?;
         let widest = repeats.tpot_variation.unwrap_or(0.0).max(repeats.e2e_variation.unwrap_or(0.0));
@@ -212,6 +227,30 @@ pub struct RunMethod {
     pub seed: u64,
     /// Whether every answer had a count of tokens by the server; else chunks were counted.
     pub counted_by_server: bool,
+    /// The trace whose requests were sent; `isl` and `osl` are the means of its lengths. Absent of other loads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<RunTrace>,
+}
+
+/// A trace whose requests were sent at their times.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RunTrace {
+    /// SHA-256 of the text of its file, in hexadecimal digits.
+    pub sha256: String,
+    /// Requests in it.
+    pub requests: u64,
+    /// Time of the trace that passed in a second.
+    pub speed_up: f64,
+    /// Seconds from its first request to its last, at this speed.
+    pub seconds: f64,
+}
+
+impl RunTrace {
+    /// The load in words: `trace of 400 requests`.
+    pub fn words(&self) -> String {
+        format!("trace of {} requests", self.requests)
+    }
 }
 
 /// Requests of a run, after the warm-up.
@@ -418,6 +457,25 @@ mod tests {
             "pcie_tx_gbps": 19.1, "gpu_util_pct": 87},
         "env": {"driver": "550.120", "os": "ubuntu-24.04", "container_hash": "sha256:..."}
     }"#;
+
+    #[test]
+    fn a_run_of_a_trace_and_one_whose_server_died_are_in_doubt() {
+        let method = RunMethod {
+            trace: Some(RunTrace { requests: 3, speed_up: 1.0, ..RunTrace::default() }),
+            ..RunMethod::default()
+        };
+        let traced = RunRecord { method: Some(method), ..RunRecord::default() };
+        assert_eq!(traced.doubt().as_deref(), Some("its load is that of a trace"));
+        assert_eq!(traced.load(), "trace of 3 requests");
+        let again: RunRecord = serde_json::from_str(&serde_json::to_string(&traced).unwrap()).unwrap();
+        assert_eq!(again, traced);
+        let errors = [("no answer".to_owned(), 2)].into();
+        let requests = RunRequests { sent: 5, answered: 3, errors, ..RunRequests::default() };
+        let died = RunRecord { outcome: RunOutcome::Died, requests: Some(requests), ..RunRecord::default() };
+        let doubt = died.doubt().unwrap();
+        assert_eq!(doubt, "the server ended during the run; 3 of 5 requests were answered; 2 x no answer");
+        assert_eq!(RunRecord::default().doubt(), None);
+    }
 
     #[test]
     fn a_published_record_is_a_run_and_every_statistic_has_its_place() {

@@ -20,6 +20,7 @@ use crate::spec::error::Error;
 use crate::spec::run::RunRecord;
 use crate::store::file::{make_folder, shown};
 use chain::{ChainLink, Digest, canonical};
+pub use fault::StoreFault;
 use fault::of_sqlite;
 use identifiers::without_identifiers;
 pub use place::{is_store, user_store};

@@ -51,6 +51,12 @@ pub(super) fn at_line(line: u64, found: String, expected: &str) -> Error {
     Error::new(format!("line {line}"), found, expected, "correct that line, or remove it")
 }
 
+/// A request of a line, whose time and lengths are within their limits.
+fn checked(line: u64, request: TracedRequest) -> Result<TracedRequest, Error> {
+    let fault = |fault: Error| Error { key: format!("line {line}: {}", fault.key), ..fault };
+    request.check().map(|()| request).map_err(fault)
+}
+
 fn seconds(text: &str) -> Option<f64> {
     text.parse().ok()
 }
@@ -96,7 +102,7 @@ fn of_csv(text: &str) -> Result<Vec<TracedRequest>, Error> {
         let request =
             TracedRequest { arrival: time, isl: tokens(1)?, osl: tokens(2)?, ..TracedRequest::default() };
         if !(failed && request.osl == 0) {
-            requests.push(request);
+            requests.push(checked(line, request)?);
         }
     }
     Ok(requests)
@@ -146,7 +152,8 @@ fn mooncake(line: u64, text: &str) -> Result<TracedRequest, Error> {
     let request: MooncakeRequest = json(value, line)?;
     let arrival = request.timestamp / 1e3;
     let content = request.hash_ids;
-    Ok(TracedRequest { arrival, isl: request.input_length, osl: request.output_length, content })
+    let request = TracedRequest { arrival, isl: request.input_length, osl: request.output_length, content };
+    checked(line, request)
 }
 
 fn of_benchmark(result: BenchmarkResult) -> Result<Vec<TracedRequest>, Error> {
@@ -213,6 +220,9 @@ mod tests {
     fn a_faulty_line_is_named() {
         for (text, key, found) in [
             ("arrival,isl,osl\n1,2,3\n2,x,3\n", "line 3", "`x`"),
+            ("arrival,isl,osl\n1,2,3\n2,0,3\n", "line 3: isl", "0"),
+            ("arrival,isl,osl\nNaN,2,3\n", "line 2: arrival", "NaN"),
+            ("{\"timestamp\": 0, \"input_length\": 1, \"output_length\": 0}\n", "line 1: osl", "0"),
             ("TIMESTAMP,ContextTokens,GeneratedTokens\nnever,2,3\n", "line 2", "`never`"),
             ("time,in,out\n1,2,3\n", "line 1", "time, in, out"),
             (

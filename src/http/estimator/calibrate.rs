@@ -161,8 +161,8 @@ impl CalibrationStatus {
 /// `GET /v1/calibrate`: the queue.
 pub(super) async fn status(State(state): State<ServerState>) -> Result<Response, Refusal> {
     let Some(store) = state.store.clone() else { return Ok(in_json(&CalibrationStatus::of(&state.runs()))) };
-    let (found, _) = searched(&state, unwatched(), move |_, _| store.drift()).await?;
-    Ok(in_json(&CalibrationStatus::of_store(found)))
+    let (found, _) = searched(&state, unwatched(), move |_, _| Ok(store.drift())).await?;
+    Ok(in_json(&CalibrationStatus::of_store(found.map_err(ProblemDocument::of_store)?)))
 }
 
 /// `POST /v1/calibrate`: adds a run.
@@ -170,8 +170,8 @@ pub(super) async fn ingest(State(state): State<ServerState>, body: Bytes) -> Res
     let text = read(&body)?.to_string();
     if let Some(store) = state.store.clone() {
         let run: RunRecord = from_json(&text, "a run").map_err(ProblemDocument::from)?;
-        let (answer, _) = searched(&state, unwatched(), move |_, _| stored(&store, &run)).await?;
-        return Ok(in_json(&answer));
+        let (answer, _) = searched(&state, unwatched(), move |_, _| Ok(stored(&store, &run))).await?;
+        return Ok(in_json(&answer.map_err(ProblemDocument::of_store)?));
     }
     let run: BenchmarkRun = from_json(&text, "a run").map_err(ProblemDocument::from)?;
     let work = move |known: &Catalog, control: &RequestControl| {

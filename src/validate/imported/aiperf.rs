@@ -1,11 +1,11 @@
 //! AIPerf (`profile_export_aiperf.json` and `.csv`, `profile_export.jsonl`) and GenAI-Perf
 //! (`profile_export_genai_perf.json`).
 //!
-//! Keys: `aiperf/exporters/json_exporter.py`, `csv_exporter.py`, `common/models/export_models.py`, `metrics/types` and
-//! `docs/tutorials/working-with-profile-exports.md` of ai-dynamo/aiperf (db4f639); its settings since version 0.9:
-//! `src/aiperf/config/phases.py` (0205ea1); `genai_perf/export_data/json_exporter.py` of
-//! triton-inference-server/perf_analyzer (263c5f6). Their `inter_token_latency` is, for each request, the time after the
-//! first token over the tokens after it: TPOT here.
+//! Keys: `exporters/metrics_json_exporter.py`, `metrics_csv_exporter.py`, `common/models/export_models.py`,
+//! `record_models.py`, `metrics/types` and `config/phases.py` of the package aiperf 0.13.0; settings before version 0.9:
+//! `common/config/loadgen_config.py` and `user_config.py` of 0.3.0, 0.6.0 and 0.8.0. `export_data/json_exporter.py` and
+//! `config/input` of the package genai-perf 0.0.16, and `parser.py` of 0.0.8. Their `inter_token_latency` is, for each
+//! request, the time after the first token over the tokens after it: TPOT here.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 
 use super::documents::FileContent;
 use super::fields::{FileFields, LatencyKeys, LatencyUnit, to_ms};
-use super::samples::{RequestSample, counted, fill};
+use super::samples::{RequestSample, counted, fill, is_held_back, with_draft};
 use super::{first_has, model_of, objects, runtime_of};
 use crate::spec::error::Error;
 use crate::spec::limits::{ARRIVAL_VARIATION, MEASURED, RATE, RATIO};
@@ -40,14 +40,16 @@ const LATENCIES: LatencyKeys = LatencyKeys {
 };
 
 /// Names of metrics in CSV, and their keys in JSON.
-const NAMES: [(&str, &str); 10] = [
+const NAMES: [(&str, &str); 12] = [
     ("Time to First Token", "time_to_first_token"),
     ("Inter Token Latency", "inter_token_latency"),
     ("Inter Chunk Latency", "inter_chunk_latency"),
     ("Request Latency", "request_latency"),
     ("Input Sequence Length", "input_sequence_length"),
     ("Output Sequence Length", "output_sequence_length"),
+    ("Input Token Throughput", "input_token_throughput"),
     ("Output Token Throughput", "output_token_throughput"),
+    ("Acceptance Length", "spec_decode_acceptance_length"),
     ("Request Throughput", "request_throughput"),
     ("Request Count", "request_count"),
     ("Error Request Count", "error_request_count"),
@@ -94,11 +96,10 @@ fn of_table(rows: &[Value]) -> Value {
 
 fn summary(fields: &FileFields<'_>) -> Result<RunRecord, Error> {
     let mut run = RunRecord::default();
-    let config = ["endpoint.model_names.0", "models.items.0.name", "model_names.0"]
+    let config = ["endpoint.model_names.0", "models.items.0.name", "model_names.0", "model.0"]
         .map(|path| format!("input_config.{path}"));
     run.model_id = fields.text_of(&config.each_ref().map(String::as_str))?.map(model_of).unwrap_or_default();
-    let backend = fields.text_of(&["input_config.endpoint.backend", "input_config.backend"])?;
-    run.runtime_id = backend.map(runtime_of).unwrap_or_default();
+    run.runtime_id = backend(fields)?.map(runtime_of).unwrap_or_default();
     if let Some(started) = fields.text("start_time")? {
         // `datetime.fromtimestamp` without a zone: no time in UTC.
         run.env.insert("local_time".to_owned(), Value::String(started.to_owned()));
@@ -107,7 +108,15 @@ fn summary(fields: &FileFields<'_>) -> Result<RunRecord, Error> {
     run.context_tokens = mean("input_sequence_length")?.unwrap_or(0.0).round() as u64;
     run.output_tokens = mean("output_sequence_length")?.unwrap_or(0.0).round() as u64;
     run.metrics.requests_sec = mean("request_throughput")?;
+    run.metrics.prefill_toks_sec = mean("input_token_throughput")?;
     run.metrics.decode_toks_sec = mean("output_token_throughput")?;
+    if let Some(length) = mean("spec_decode_acceptance_length")? {
+        with_draft(&mut run, length);
+    }
+    let is_whole = fields.find("is_complete") != Some(&Value::Bool(false));
+    if !is_whole || fields.is_true("was_cancelled") {
+        run.env.insert("result".to_owned(), Value::String("INVALID".to_owned()));
+    }
     let count = |key: &str| fields.number(&format!("{key}.avg"), &MEASURED);
     if let Some(answered) = count("request_count")? {
         let failed = count("error_request_count")?.unwrap_or(0.0);
@@ -118,42 +127,81 @@ fn summary(fields: &FileFields<'_>) -> Result<RunRecord, Error> {
     Ok(run)
 }
 
-/// Where the load is stated: clients, rate, and pattern of arrivals, below a path.
+/// The backend of a server of Triton. GenAI-Perf writes one whatever it sends to.
+fn backend<'a>(fields: &FileFields<'a>) -> Result<Option<&'a str>, Error> {
+    let of = |key: &str| {
+        let paths = [format!("input_config.endpoint.{key}"), format!("input_config.{key}")];
+        fields.text_of(&paths.each_ref().map(String::as_str))
+    };
+    Ok(match of("service_kind")? {
+        Some("triton") if fields.text("input_config.endpoint.type")?.is_none_or(|kind| kind == "kserve") => {
+            of("backend")?
+        }
+        Some("tensorrtllm_engine") => Some("tensorrtllm"),
+        _ => None,
+    })
+}
+
+/// Where the load is stated, below a path.
 struct LoadKeys {
     below: &'static str,
     clients: &'static str,
     rate: &'static str,
-    pattern: &'static str,
+    /// The pattern of arrivals: the first key that is there.
+    patterns: &'static [&'static str],
     /// The pattern where none is stated.
     usual: &'static str,
+    /// The shape of a gamma distribution of the gaps.
+    shape: &'static str,
+    /// Settings under which the load is not the same throughout, or that of no clients and no rate.
+    unsteady: &'static [&'static str],
 }
 
-/// The places of a load: GenAI-Perf's, AIPerf's until version 0.8, and those of a phase since.
-const LOADS: [LoadKeys; 2] = [
-    LoadKeys {
-        below: "input_config.perf_analyzer.stimulus",
-        clients: "concurrency",
-        rate: "request_rate",
-        // Not stated; the default of `perf_analyzer` (its docs/cli.md, `--request-distribution`).
-        pattern: "request_distribution",
-        usual: "constant",
-    },
+/// The places of a load: AIPerf's until version 0.8, and GenAI-Perf's in files that have its settings in groups and in
+/// those of its versions before.
+const LOADS: [LoadKeys; 3] = [
     LoadKeys {
         below: "input_config.loadgen",
         clients: "concurrency",
         rate: "request_rate",
-        pattern: "request_rate_mode",
+        // The second until version 0.3.
+        patterns: &["arrival_pattern", "request_rate_mode"],
         usual: "poisson",
+        shape: "arrival_smoothness",
+        unsteady: &["user_centric_rate", "request_rate_ramp_duration", "concurrency_ramp_duration"],
     },
+    OF_GENAI_PERF,
+    LoadKeys { below: "input_config", ..OF_GENAI_PERF },
 ];
-const OF_A_PHASE: LoadKeys =
-    LoadKeys { below: "", clients: "concurrency", rate: "rate", pattern: "type", usual: "poisson" };
+const OF_GENAI_PERF: LoadKeys = LoadKeys {
+    below: "input_config.perf_analyzer.stimulus",
+    clients: "concurrency",
+    rate: "request_rate",
+    patterns: &[],
+    // The default of `perf_analyzer` (its docs/cli.md, `--request-distribution`), which GenAI-Perf leaves as it is.
+    usual: "constant",
+    shape: "",
+    unsteady: &[],
+};
+/// The load of a phase, since version 0.9 of AIPerf.
+const OF_A_PHASE: LoadKeys = LoadKeys {
+    below: "",
+    clients: "concurrency",
+    rate: "rate",
+    patterns: &["type"],
+    usual: "concurrency",
+    shape: "smoothness",
+    unsteady: &["rate_series", "rate_ramp", "concurrency_ramp", "users", "timing_mode"],
+};
 
-/// The load: clients, or a rate.
+/// The load: clients, or a rate. The times of a trace are none, and neither are several phases.
 fn load(fields: &FileFields<'_>, run: &mut RunRecord) -> Result<(), Error> {
-    let phases = fields.items("input_config.phases")?;
-    if let Some(phase) = phases.iter().find(|phase| !phase.is_true("exclude_from_results")) {
-        return stated_load(phase, &OF_A_PHASE, run);
+    let mut phases = fields.items("input_config.phases")?;
+    phases.retain(|phase| !phase.is_true("exclude_from_results"));
+    match &phases[..] {
+        [phase] => return stated_load(phase, &OF_A_PHASE, run),
+        [] if !fields.is_true("input_config.input.fixed_schedule") => {}
+        _ => return Ok(()),
     }
     for keys in LOADS {
         if let Some(stated) = fields.inside(keys.below) {
@@ -164,20 +212,27 @@ fn load(fields: &FileFields<'_>, run: &mut RunRecord) -> Result<(), Error> {
 }
 
 fn stated_load(stated: &FileFields<'_>, keys: &LoadKeys, run: &mut RunRecord) -> Result<(), Error> {
-    let Some(per_s) = stated.number(keys.rate, &RATE)?.filter(|rate| *rate > 0.0) else {
-        run.concurrency = stated.some(keys.clients)?;
+    let pattern = stated.text_of(keys.patterns)?.unwrap_or(keys.usual).to_lowercase();
+    if pattern == "fixed_schedule" || keys.unsteady.iter().any(|key| stated.has(key)) {
+        return Ok(());
+    }
+    let clients = stated.some(keys.clients)?;
+    let rate = stated.number(keys.rate, &RATE)?.filter(|rate| *rate > 0.0);
+    let Some(per_s) = rate.filter(|rate| clients.is_none() || !is_held_back(*rate, run)) else {
+        run.concurrency = clients;
         return Ok(());
     };
-    let variation = match stated.text(keys.pattern)?.unwrap_or(keys.usual).to_lowercase().as_str() {
+    let variation = match pattern.as_str() {
         "constant" => Some(0.0),
         "poisson" => Some(1.0),
-        // A gamma distribution of this shape has this coefficient of variation.
+        // A gamma distribution of this shape has this coefficient of variation; of none, its shape is 1.
         "gamma" => {
-            stated.number("smoothness", &RATIO)?.filter(|shape| *shape > 0.0).map(|shape| 1.0 / shape.sqrt())
+            let shape = stated.number(keys.shape, &RATIO)?.filter(|shape| *shape > 0.0);
+            Some(1.0 / shape.unwrap_or(1.0).sqrt())
         }
         _ => None,
     };
-    variation.map_or(Ok(()), |variation| ARRIVAL_VARIATION.check(keys.pattern, variation))?;
+    variation.map_or(Ok(()), |variation| ARRIVAL_VARIATION.check(keys.shape, variation))?;
     run.rate_per_s = variation.map(|_| per_s);
     run.arrival_variation = variation;
     Ok(())

@@ -1,8 +1,8 @@
-//! GuideLLM's `benchmarks.json`, of all schemas since its first.
+//! GuideLLM's `benchmarks.json`, of the schemas since version 0.2.
 //!
-//! Keys: `src/guidellm/benchmark/schemas/{report,benchmark,metrics}.py`, `src/guidellm/schemas/{statistics,request_stats}.py`
-//! and `src/guidellm/scheduler/strategies.py` of vllm-project/guidellm (ee7a774); before version 0.4
-//! `src/guidellm/benchmark/benchmark.py` (47ce292), where the strategy and the model have other places. Its
+//! Keys: `benchmark/schemas/{report,benchmark,base,metrics}.py`, `schemas/base/{statistics,request_stats}.py` and
+//! `scheduler/strategies.py` of the package guidellm 0.8.1; the same of 0.5.0; before version 0.4 `benchmark/benchmark.py`
+//! and `scheduler/{strategy,worker}.py` of 0.3.1, where the strategy and the model have other places. Its
 //! `inter_token_latency_ms` leaves the first token out, as TPOT here; its `time_per_output_token_ms` does not.
 
 use std::time::Duration;
@@ -59,7 +59,9 @@ fn run(report: &FileFields<'_>, benchmark: &FileFields<'_>) -> Result<RunRecord,
         Some(model) => Some(model),
         None => report.text_of(&of_all)?,
     };
-    let mut run = RunRecord { model_id: model.map(model_of).unwrap_or_default(), ..RunRecord::default() };
+    // Version 0.3 writes the word where the server chooses the model.
+    let model = model.filter(|model| *model != "None").map(model_of);
+    let mut run = RunRecord { model_id: model.unwrap_or_default(), ..RunRecord::default() };
     if let Some(seconds) = benchmark.number("start_time", &SECONDS)? {
         run.timestamp_utc = in_utc(Duration::from_secs_f64(seconds));
     }

@@ -1,11 +1,12 @@
-//! Benchmark reports of llm-d-benchmark, version 0.2, in YAML or JSON.
+//! Benchmark reports of llm-d-benchmark, versions 0.2 and 0.2.1, in YAML or JSON.
 //!
-//! Keys and units: `llmdbenchmark/analysis/benchmark_report/schema_v0_2.py`, `schema_v0_2_components.py`, `base.py`,
-//! `native_to_br0_2.py` and `br_v0_2_example.yaml` of llm-d/llm-d-benchmark (8bc9f1d).
+//! Keys and units: `llmdbenchmark/analysis/benchmark_report/schema_v0_2.py`, `schema_v0_2_components.py`,
+//! `schema_v0_2_1.py`, which adds sizes of media alone, `base.py`, `native_to_br0_2.py`, `guidellm_native.py` and
+//! `br_v0_2_example.yaml` of llm-d/llm-d-benchmark (8bc9f1d).
 
 use super::documents::FileContent;
 use super::fields::{FileFields, LatencyKeys, LatencyUnit};
-use super::samples::counted;
+use super::samples::{counted, is_held_back};
 use super::{first_has, model_of, objects, runtime_of};
 use crate::spec::degree::Degrees;
 use crate::spec::error::Error;
@@ -36,9 +37,12 @@ const LATENCIES: LatencyKeys = LatencyKeys {
     statistics: STATISTICS,
     unit: UNIT,
 };
-/// The same of loads that GuideLLM made: its time per output token has the first token in it, and its time between tokens
-/// is that of a request after the first.
-const OF_GUIDELLM: LatencyKeys = LatencyKeys {
+const AIPERF: &str = "aiperf";
+/// The tools whose times are those of whole requests.
+const OF_A_REQUEST: [&str; 2] = ["guidellm", AIPERF];
+/// The same of loads that these tools made: GuideLLM's time per output token has the first token in it, AIPerf has none,
+/// and their time between tokens is that of a request after the first.
+const BY_REQUEST: LatencyKeys = LatencyKeys {
     path: PATH,
     latencies: &[
         (RunLatency::Ttft, "time_to_first_token"),
@@ -68,27 +72,38 @@ fn run(report: &FileFields<'_>) -> Result<RunRecord, Error> {
     run.metrics.requests_sec = mean("throughput.request_rate")?;
     run.metrics.prefill_toks_sec = mean("throughput.input_token_rate")?;
     run.metrics.decode_toks_sec = mean("throughput.output_token_rate")?;
+    let tool = report.text("scenario.load.standardized.tool")?.unwrap_or_default();
     if let Some(requests) = report.inside("results.request_performance.aggregate.requests") {
         let failed = requests.count("failures")?.unwrap_or(0);
         let total = requests.count("total")?.unwrap_or(0);
-        run.requests = Some(counted(total.saturating_sub(failed), failed));
+        // Requests that were under way at the end did not fail. The total of AIPerf has no failed ones.
+        let others = if tool == AIPERF { 0 } else { failed + requests.count("incomplete")?.unwrap_or(0) };
+        run.requests = Some(counted(total.saturating_sub(others), failed));
     }
-    let tool = report.text("scenario.load.standardized.tool")?.unwrap_or_default();
-    let latencies = if tool == "guidellm" { &OF_GUIDELLM } else { &LATENCIES };
+    let latencies = if OF_A_REQUEST.contains(&tool) { &BY_REQUEST } else { &LATENCIES };
     latencies.read(report, &mut run.metrics)?;
     load(report, &mut run)?;
     stack(report, &mut run)?;
     Ok(run)
 }
 
-/// The load: a rate, else clients. An unlimited number of clients is written as infinity.
+/// The load: a rate, else clients. No limit of either is written as infinity: all requests are sent at once then.
 fn load(report: &FileFields<'_>, run: &mut RunRecord) -> Result<(), Error> {
     let Some(load) = report.inside("scenario.load.standardized") else { return Ok(()) };
-    run.rate_per_s = load.number("rate_qps", &RATE)?.filter(|rate| *rate > 0.0);
-    let unlimited =
-        load.find("concurrency").and_then(|clients| clients.as_str()).is_some_and(|text| text == "inf");
-    if run.rate_per_s.is_none() && !unlimited {
-        run.concurrency = load.some("concurrency")?;
+    let unlimited = |key: &str| load.find(key).and_then(|found| found.as_str()) == Some("inf");
+    if !unlimited("rate_qps") {
+        run.rate_per_s = load.number("rate_qps", &RATE)?.filter(|rate| *rate > 0.0);
+    }
+    let clients = if unlimited("concurrency") { None } else { load.some("concurrency")? };
+    match run.rate_per_s {
+        Some(rate) if clients.is_some() && is_held_back(rate, run) => {
+            (run.rate_per_s, run.concurrency) = (None, clients);
+        }
+        Some(_) => {}
+        None => {
+            let all = run.requests.as_ref().map(|requests| requests.sent);
+            run.concurrency = clients.or(all.filter(|all| *all > 0 && unlimited("rate_qps")));
+        }
     }
     Ok(())
 }

@@ -1,7 +1,9 @@
-//! `mlperf_log_summary.txt` of MLPerf's LoadGen, of the scenarios Offline, Server, Interactive and SingleStream.
+//! `mlperf_log_summary.txt` of MLPerf's LoadGen, of the scenarios Offline, Server and SingleStream. An interactive
+//! submission is one of Server.
 //!
-//! Lines: `PerformanceSummary::LogSummary` in `loadgen/results.cc` of mlcommons/inference (05a9cec). Times are
-//! nanoseconds. A summary names neither model nor device nor lengths: its data sets are fixed by the rules.
+//! Lines: `PerformanceSummary::LogSummary` in `loadgen/results.cc`, and `ToString` of the scenarios in
+//! `loadgen/test_settings_internal.cc` of mlcommons/inference (05a9cec). Times are nanoseconds. A summary names neither
+//! model nor device nor lengths: its data sets are fixed by the rules.
 
 use serde_json::Value;
 
@@ -55,7 +57,7 @@ fn run(fields: &FileFields<'_>) -> Result<RunRecord, Error> {
     let scenario = fields.text("Scenario")?.unwrap_or_default();
     match scenario {
         // Poisson arrivals at the target rate: `schedule_distribution` of Server in loadgen.
-        "Server" | "Interactive" => {
+        "Server" => {
             run.rate_per_s = fields.number("target_qps", &RATE)?.filter(|rate| *rate > 0.0);
             run.arrival_variation = run.rate_per_s.map(|_| 1.0);
         }
@@ -64,7 +66,7 @@ fn run(fields: &FileFields<'_>) -> Result<RunRecord, Error> {
         "Offline" => run.concurrency = fields.some("samples_per_query")?,
         _ => {
             let found = fields.find("Scenario").unwrap_or(&Value::Null);
-            return Err(fields.fault("Scenario", found, "Offline, Server, Interactive or SingleStream"));
+            return Err(fields.fault("Scenario", found, "Offline, Server or SingleStream"));
         }
     }
     for key in ["Tokens per second", "Completed tokens per second"] {

@@ -1,5 +1,7 @@
 //! The requests of a run one by one, and the figures over them.
 
+use serde_json::{Value, json};
+
 use super::fields::set_latency;
 use crate::spec::error::Error;
 use crate::spec::limits::{MILLISECONDS, REQUESTS};
@@ -108,6 +110,20 @@ pub(super) fn arrivals(samples: &[RequestSample]) -> Option<(f64, f64)> {
     let spread = mean(gaps.iter().map(|one| (one - gap).powi(2))).sqrt();
     let found = (1.0 / gap, spread / gap);
     (gap > 0.0 && found.0.is_finite() && found.1.is_finite()).then_some(found)
+}
+
+/// Share of the stated rate below which the requests that were answered show that the limit of clients held others back.
+const HELD_BACK: f64 = 0.95;
+
+/// Whether a limit of clients held back requests of this rate.
+pub(super) fn is_held_back(rate: f64, run: &RunRecord) -> bool {
+    run.metrics.requests_sec.is_some_and(|answered| answered < HELD_BACK * rate)
+}
+
+/// A run whose server had a draft, of which this many tokens of a step were accepted. The method is not stated.
+pub(super) fn with_draft(run: &mut RunRecord, acceptance_length: f64) {
+    run.env.insert("speculative".to_owned(), Value::String("a draft".to_owned()));
+    run.env.insert("acceptance_length".to_owned(), json!(acceptance_length));
 }
 
 /// Requests of a run of which some failed. Reasons are not kept: they may name hosts.

@@ -3,11 +3,11 @@
 //! Keys: `vllm/benchmarks/serve.py` of vllm-project/vllm (009e6d4), `python/sglang/bench_serving.py` of sgl-project/sglang
 //! (0033168) and its successor `python/sglang/benchmark/serving.py` (00f9ec4).
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::documents::{FileContent, labelled};
 use super::fields::{FileFields, LatencyKeys, LatencyUnit};
-use super::samples::{RequestSample, counted, set_statistics};
+use super::samples::{RequestSample, counted, is_held_back, set_statistics, with_draft};
 use super::{first_has, model_of, objects, runtime_of};
 use crate::spec::error::Error;
 use crate::spec::limits::{ACCEPTANCE, ARRIVAL_VARIATION, DEGREE, MEASURED, RATE, RATIO, SECONDS};
@@ -233,9 +233,7 @@ fn run(fields: &FileFields<'_>, keys: &ServingKeys) -> Result<RunRecord, Error> 
     server(fields, &mut run)?;
     for key in ["spec_decode_acceptance_length", "accept_length"] {
         if let Some(length) = fields.measured(key)? {
-            // The method of the draft is not stated.
-            run.env.insert("speculative".to_owned(), Value::String("a draft".to_owned()));
-            run.env.insert("acceptance_length".to_owned(), json!(length));
+            with_draft(&mut run, length);
         }
     }
     Ok(run)
@@ -267,9 +265,6 @@ fn server(fields: &FileFields<'_>, run: &mut RunRecord) -> Result<(), Error> {
     Ok(())
 }
 
-/// Share of the stated rate below which the requests that were answered show that the limit of clients held others back.
-const HELD_BACK: f64 = 0.95;
-
 /// The load. Without a rate as many clients as allowed send their next request after their last answer; without a limit
 /// all requests are sent at once, so that as many are in flight.
 fn load(fields: &FileFields<'_>, keys: &ServingKeys, run: &mut RunRecord) -> Result<(), Error> {
@@ -284,11 +279,9 @@ fn load(fields: &FileFields<'_>, keys: &ServingKeys, run: &mut RunRecord) -> Res
         if unlimited(keys.rate) { None } else { fields.number(keys.rate, &RATE)? }.filter(|rate| *rate > 0.0);
     let clients = if unlimited(keys.clients) { None } else { fields.some(keys.clients)? };
     let all = run.requests.as_ref().map(|requests| requests.sent).filter(|sent| *sent > 0);
-    match (rate, clients, run.metrics.requests_sec) {
-        (Some(rate), Some(clients), Some(answered)) if answered < HELD_BACK * rate => {
-            run.concurrency = Some(clients)
-        }
-        (Some(rate), ..) => {
+    match (rate, clients) {
+        (Some(rate), Some(clients)) if is_held_back(rate, run) => run.concurrency = Some(clients),
+        (Some(rate), _) => {
             run.rate_per_s = Some(rate);
             // A gamma distribution of this shape has this coefficient of variation; 1 is Poisson.
             let shape =
@@ -297,7 +290,7 @@ fn load(fields: &FileFields<'_>, keys: &ServingKeys, run: &mut RunRecord) -> Res
             ARRIVAL_VARIATION.check(keys.burstiness, variation)?;
             run.arrival_variation = Some(variation);
         }
-        (None, clients, _) => run.concurrency = clients.or(all),
+        (None, clients) => run.concurrency = clients.or(all),
     }
     Ok(())
 }
