@@ -48,10 +48,11 @@ def trtllm():
     sys.path.insert(0, str(common.libraries(CLICK)))
     import click
 
-    (table,) = common.TABLES.glob("trtllm-[0-9a-f]*.json")
+    tables = (json.loads(path.read_text()) for path in common.TABLES.glob("trtllm-*.json"))
+    (table,) = (table for table in tables if table["runtime"] == "trtllm")
     types = {"int": click.INT, "float": click.FLOAT, "str": click.STRING}
     command = click.Command("serve", params=[click.Argument(["model"])])
-    for row in json.loads(table.read_text())["options"]:
+    for row in table["options"]:
         flags, off = row["flags"], row.get("off", [])
         if row["kind"] == "switch":
             on = [f"{flags[0]}/{off[0]}"] if off else flags

@@ -225,9 +225,9 @@ def main():
     found = commands((checkout / COMMANDS).read_text())
     where = f"{COMMANDS}, {CLASSES} and {KEYS} of the repository of TensorRT-LLM"
     common.write("trtllm", version, ["trtllm-serve"], where, map(option_row, found["serve"].values()),
-                 yaml=sorted(keys.values(), key=lambda row: row["key"]), positional=["model"], spelling=["equals"])
+                 yaml=sorted(keys.values(), key=lambda row: row["key"]), positional=["model"], spelling=["equals", "last"])
     common.write("trtllm-disaggregated", version, ["trtllm-serve", "disaggregated"], where,
-                 map(option_row, found["disaggregated"].values()), spelling=["equals"])
+                 map(option_row, found["disaggregated"].values()), spelling=["equals", "last"])
 
 
 if __name__ == "__main__":

@@ -9,7 +9,9 @@ use super::settings_file::{NamedFiles, entries, file_name};
 use crate::spec::launch::{Launch, LaunchOption, OptionPlace};
 use crate::spec::near::near;
 use crate::spec::option_effect::WordEffect;
-use crate::spec::option_table::{OptionKind, OptionRow, OptionTable, SpelledOption, text as text_of, whole};
+use crate::spec::option_table::{
+    OptionKind, OptionRow, OptionTable, SpelledOption, Spelling, text as text_of, whole,
+};
 use crate::spec::setting::{Setting, SettingKind};
 
 /// A word of a command that sets nothing.
@@ -304,11 +306,21 @@ impl<'a> Reader<'a> {
         };
         let span = WordSpan { at, words: 1 + if inline.is_some() { 0 } else { following } };
         match values.first() {
+            Some(_) if self.is_given_again(row, &words[at + span.words..]) => {
+                let why = "a later one of the same option is read in its place".to_owned();
+                self.leave(span, word, LeftoverReason::NoEffect { why });
+            }
             Some(value) => self.valued(span, word, row, value),
             None if row.value.count == Some(Value::from("?")) => {}
             None => self.leave(span, word, LeftoverReason::BadValue { expected: "a value".into() }),
         }
         span.words
+    }
+
+    /// Whether the parser reads the option from later words alone.
+    fn is_given_again(&self, row: &OptionRow, later: &[String]) -> bool {
+        let spells = |word: &String| matches!(self.table.spelled(word).0, SpelledOption::Option(other, _) if other.flags == row.flags);
+        !row.repeats && self.table.spelling.contains(&Spelling::Last) && later.iter().any(spells)
     }
 
     /// Reads the value of an option.
@@ -461,6 +473,8 @@ impl<'a> Reader<'a> {
                     true => setting.kind().words().to_owned(),
                     false => format!("one of {}", known.join(", ")),
                 };
+                // The last value counts, so an earlier one is none.
+                self.read.settings.remove(setting);
                 self.leave(span, value, LeftoverReason::NotUnderstood { setting, expected });
             }
         }

@@ -142,6 +142,10 @@ impl Settings {
         }
     }
 
+    pub fn remove(&mut self, setting: Setting) {
+        self.0.retain(|(known, _)| *known != setting);
+    }
+
     /// Sets a degree, unless it is 1.
     pub(super) fn degree(&mut self, setting: Setting, degree: u64) {
         if degree > 1 {

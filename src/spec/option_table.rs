@@ -43,6 +43,8 @@ pub enum Spelling {
     Equals,
     /// `--a.key VALUE` is `--a '{"key": VALUE}'`.
     Dotted,
+    /// Of an option that is given twice only the last value is read, as click does.
+    Last,
 }
 
 /// The option that a flag spells.

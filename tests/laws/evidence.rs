@@ -2,6 +2,7 @@
 
 use mantile::report::result::{OptimizeResult, ReportedDeployment};
 use mantile::request::UNCONTROLLED;
+use mantile::request::estimate::{EstimateRequest, estimate};
 use mantile::request::optimize::{OptimizeRequest, optimize};
 use mantile::search::point::place;
 use mantile::search::run::{UNWATCHED, run};
@@ -123,8 +124,8 @@ fn a_run_with_layers_over_hosts_is_inside_its_interval() {
         deployment: Some(plan("1 x tp16 @1")),
         ..Scenario::default()
     };
-    let found = answer(&Catalog::default(), &scenario, EvidenceRule::Any).unwrap();
-    let known = found.best.unwrap().intervals.unwrap();
+    let found = estimate(&Catalog::default(), &EstimateRequest::of(scenario), &UNCONTROLLED).unwrap();
+    let known = found.candidate.intervals.unwrap();
     let ends = known.get(Metric::Tpot).unwrap();
     assert_eq!(known.near, Nearness::Hosts);
     assert!(ends.p10 < measured_ms && measured_ms < ends.p90, "{ends:?}");

@@ -28,10 +28,10 @@ const NAMES: TensorNames = TensorNames::of_table(&[
     ("adapter.ff.down_proj", "adapter.ff.fc2"),
 ]);
 
-/// `evolla`: the last of every few layers attends to the latents.
+/// `evolla`: the last of every few layers attends to the latents; no key ties the head.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.only("add_cross_attention", &json!(false))?;
-    let whole = DecoderSpec { names: NAMES, ..DecoderSpec::read(keys, false)? };
+    let whole = DecoderSpec { names: NAMES, tied: false, ..DecoderSpec::read(keys, false)? };
     let hidden = whole.hidden;
     let (heads, kv_heads) = (keys.count("num_attention_heads")?, keys.count_or("num_key_value_heads", 8)?);
     let attention = Attention::of(hidden, heads, kv_heads, keys.count_or_none("head_dim")?)?;

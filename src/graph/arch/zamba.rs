@@ -41,7 +41,7 @@ const LONG_CONTEXT: u64 = 16_384;
 /// `zamba`: one transformer for all layers that have it.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.set_aside(ignored("zamba"));
-    let whole = DecoderSpec { names: NAMES, ..DecoderSpec::read(keys, true)? };
+    let whole = DecoderSpec { names: NAMES, ..shared_by_tying(keys)? };
     let hidden = whole.hidden;
     let (inner, heads) = (inner(keys, hidden, "mamba_expand", None)?, keys.count_or("n_mamba_heads", 2)?);
     if !inner.value.is_multiple_of(heads.value) {
@@ -77,7 +77,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 /// `zamba2`.
 pub fn build_second(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.set_aside(ignored("zamba2"));
-    let whole = DecoderSpec { names: SECOND_NAMES, ..DecoderSpec::read(keys, true)? };
+    let whole = DecoderSpec { names: SECOND_NAMES, ..shared_by_tying(keys)? };
     let whole = match keys.flag("use_long_context", false)? {
         true => DecoderSpec { max_context: Some(LONG_CONTEXT), ..whole },
         false => whole,
@@ -117,6 +117,18 @@ pub fn build_second(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     };
     let sets = keys.count_or("num_mem_blocks", 1)?.value;
     Ok(hybrid(whole, every, (mamba, shared), ("shared_transformer", sets)))
+}
+
+/// The parts other than layers. Where the key ties no head, the classes tie no transformers either: each layer would have
+/// its own, with the adapters of all.
+fn shared_by_tying(keys: &Keys<'_>) -> Result<DecoderSpec, Error> {
+    let whole = DecoderSpec::read(keys, true)?;
+    if whole.tied {
+        return Ok(whole);
+    }
+    let expected = "true: transformers shares the transformers of layers only where it ties the head";
+    let fix = "copy the key from the model's config.json: checkpoints of Zamba tie both";
+    Err(Error::new("tie_word_embeddings", "false", expected, fix))
 }
 
 /// Zamba2's attention over stream and embedding, with adapters if the file has them.
@@ -249,6 +261,13 @@ mod tests {
         assert_eq!(count("model.layers.4.mamba_decoder."), 10);
         let elements: u64 = tensors.iter().map(crate::graph::tensor::Weight::elements).sum();
         assert_eq!(elements, graph.parameters().unique);
+    }
+
+    #[test]
+    fn a_head_of_its_own_is_refused_since_it_unties_the_transformers() {
+        let untied = FIRST.replace("\"layers_block", "\"tie_word_embeddings\": false, \"layers_block");
+        let error = ModelGraph::build(&ModelConfig::parse(&untied).expect("JSON")).expect_err("untied");
+        assert_eq!(error.key, "tie_word_embeddings");
     }
 
     #[test]

@@ -55,7 +55,7 @@ pub struct PrintedHost {
     pub guest: bool,
 }
 
-/// What a core computes.
+/// The arithmetic rate of a core.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CoreRate {
     /// In Hz, without boost.
