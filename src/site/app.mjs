@@ -9,6 +9,7 @@ import { instrument } from "./front.mjs";
 import { fabric, groups, planned as ranked } from "./groups.mjs";
 import * as library from "./library.mjs";
 import * as link from "./link.mjs";
+import { numbers } from "./numbers.mjs";
 import * as palette from "./palette.mjs";
 import * as pins from "./pins.mjs";
 import { understood } from "./pasted.mjs";
@@ -223,6 +224,7 @@ async function opened() {
       if (rigged()) part("where").replaceChildren();
       else await ask({ why: view === "why" });
       if (state.view === "where") await Promise.all([opening(page("where")), devices()]);
+      if (state.view === "numbers") await operators();
     } else {
       await opening(page(state.view));
     }
@@ -300,6 +302,25 @@ async function devices() {
   figure.replaceWith(place);
   const plan = JSON.parse(json);
   groups(place, ranked(plan), { notes: [fabric(plan)] });
+}
+
+/** The operators of the shown plan as a timeline, a tree and a roofline. */
+async function operators() {
+  const { shown } = state;
+  const section = part("numbers").querySelector("section");
+  if (!section?.querySelector("#operators")) return;
+  const [json, peaks] = await Promise.all([answer("estimate", { scenario: planned() }, "json").catch(() => undefined), roofs()]);
+  if (json === undefined || shown !== state.shown || !section.isConnected) return;
+  numbers(section, JSON.parse(json), peaks, { explain: (number, path) => ((state.trail = []), explain(number, path)) });
+}
+
+/** The named peaks of the device of the question, in FLOP/s; none where it is no device of the catalogue. */
+async function roofs() {
+  const entry = async (kind, name) => JSON.parse(await answer("catalog", { kind, name }, "json"));
+  const name = forms.scenario(question).hardware ?? line.hardware();
+  const device = await entry("systems", name).then(({ device: one }) => one).catch(() => name.replace(/^(\d+x)+/, ""));
+  const { peak = {} } = await entry("devices", device).catch(() => ({}));
+  return Object.entries(peak).map(([format, { value }]) => [format, Number.parseFloat(value) * ({ G: 1e9, T: 1e12, P: 1e15 }[String(value).match(/([GTP])FLOP/)?.[1]] ?? 1)]);
 }
 
 /** The scenario of the shown answer, with its plan. */
