@@ -1,5 +1,5 @@
 // The page: the question is the address; every answer is a part of a page that the engine renders.
-import { OWN, canvas } from "./canvas.mjs";
+import { OWN, canvas, sentence } from "./canvas.mjs";
 import { card } from "./card.mjs";
 import { chips } from "./chips.mjs";
 import { table } from "./compare.mjs";
@@ -280,15 +280,15 @@ async function scene(form, body) {
   const rig = state.files[`hardware/rigs/${id}`] ?? JSON.parse(await answer("catalog", { kind: "rigs", name: id }, "json"));
   const [placed, links, devices] = await Promise.all([answer("place", body, "json"), list("links"), list("devices")]);
   const shown = devices.filter(({ id: one }) => /^(nvidia|apple|amd-(mi|rad|rx|ryzen)|intel-arc)/.test(one));
-  canvas(place, rig, JSON.parse(placed), { links, devices: shown }, {
+  const found = JSON.parse(placed);
+  canvas(place, rig, found, { links, devices: shown }, {
     changed: (files) => {
       Object.assign(state.files, files);
       form.elements["scenario.hardware"].value = OWN;
       return go("where", { hardware: OWN, plan: "" });
     },
   });
-  const heading = form.parentElement.querySelector(".output h1");
-  if (heading) place.prepend(heading.cloneNode(true));
+  place.prepend(...sentence(found));
 }
 
 /** The devices of the shown plan as groups that open, in place of their picture. */
