@@ -7,6 +7,7 @@ import { engine } from "./engine.mjs";
 import * as forms from "./forms.mjs";
 import { instrument } from "./front.mjs";
 import { fabric, groups, planned as ranked } from "./groups.mjs";
+import * as layers from "./layers.mjs";
 import * as library from "./library.mjs";
 import * as link from "./link.mjs";
 import { numbers } from "./numbers.mjs";
@@ -247,25 +248,59 @@ const rigged = () => {
 async function opening(view) {
   if (view === page("library")) own();
   if (view === page("compare")) await compared();
+  if (view === page("layers")) await sharded(view.querySelector("form"));
   const form = view.querySelector("form[data-auto]");
   const rig = form?.elements["scenario.hardware"];
   if (rig && rigged()) rig.value = question.elements.hardware.value;
   if (form && view.querySelector(".output").dataset.answered !== key(form) && (!rig || rig.value)) await submitted(form);
 }
 
-const key = (form) => JSON.stringify([forms.request(form, question), state.files]);
+/** Chooses the degrees and formats of the answer to the question in the menus of a static batch, once. */
+async function sharded(form) {
+  const [wanted, target] = [JSON.stringify([requested(), state.files]), form.parentElement.querySelector(".output")];
+  if (state.sharded?.wanted === wanted) return;
+  const section = state.shown === wanted && page("answer").querySelector("section[data-notation]");
+  const [name, body] = section ? ["estimate", { scenario: planned() }] : requested();
+  const json = await search([target], () => answer(name, body, "json")).catch(() => undefined);
+  const found = json && JSON.parse(json);
+  const own = found?.best ?? found;
+  state.sharded = { wanted, formats: {} };
+  if (!own?.notation) return;
+  const { weight_format, kv_format, notation } = own;
+  Object.assign(state.sharded, { formats: { weight_format, kv_format }, notation });
+  forms.choose(form, layers.degrees(notation));
+}
+
+/** The request of a form; a static batch has the formats of the answer where the question sets none. */
+function wanted(form) {
+  const body = forms.request(form, question);
+  if (form.dataset.request !== "static" || !state.sharded) return body;
+  const formats = Object.entries(state.sharded.formats).filter(([name]) => !body.scenario[name] && !(name === "weight_format" && (body.scenario.prefill_weight_format || body.scenario.decode_weight_format)));
+  return { ...body, scenario: { ...body.scenario, ...Object.fromEntries(formats) } };
+}
+
+const key = (form) => JSON.stringify([wanted(form), state.files]);
 async function submitted(form) {
   const target = form.parentElement.querySelector(".output");
   const name = form.dataset.request;
-  const body = forms.request(form, question);
-  const html = await search([target], () => answer(name, body), form);
+  const body = wanted(form);
+  const [html, json] = (await search([target], () => Promise.all([answer(name, body), name === "static" ? answer(name, body, "json") : null]), form)) ?? [];
   if (html !== undefined) {
     target.innerHTML = html;
+    if (json) shardedNow(target, JSON.parse(json));
     Object.assign(target.dataset, { answered: key(form), entryKind: body.kind ?? "" });
     if (name === "place") await scene(form, body);
     const legal = target.querySelector("[data-legal]")?.dataset.legal;
     if (legal) forms.offer(form, JSON.parse(legal));
   }
+}
+
+/** Memory and compute of a device over the tables, against those of the answer's own degrees. */
+function shardedNow(target, found) {
+  const own = state.sharded;
+  if (own?.notation) own.first ??= found;
+  const words = own?.notation ? `Opened with the degrees and formats of the answer, ${own.notation}; each choice changes the figures.` : "No plan fits this question: the degrees are the defaults.";
+  target.querySelector("h1")?.replaceWith(element("p", { className: "sub", textContent: words }), layers.summary(found, own?.first));
 }
 
 /** Lists of the catalogue that the scene offers, once. */
@@ -316,10 +351,14 @@ async function operators() {
 
 /** The named peaks of the device of the question, in FLOP/s; none where it is no device of the catalogue. */
 async function roofs() {
-  const entry = async (kind, name) => JSON.parse(await answer("catalog", { kind, name }, "json"));
-  const name = forms.scenario(question).hardware ?? line.hardware();
-  const device = await entry("systems", name).then(({ device: one }) => one).catch(() => name.replace(/^(\d+x)+/, ""));
-  const { peak = {} } = await entry("devices", device).catch(() => ({}));
+  const name = (forms.scenario(question).hardware ?? line.hardware()).toLowerCase();
+  const [systems, devices] = await Promise.all([list("systems"), list("devices")]).catch(() => [[], []]);
+  const entry = async (kind, all, wanted) => {
+    const found = all.find(({ id, aliases }) => [id, ...aliases].some((one) => one.toLowerCase() === wanted));
+    return found && JSON.parse(await answer("catalog", { kind, name: found.id }, "json"));
+  };
+  const system = await entry("systems", systems, name);
+  const { peak = {} } = (await entry("devices", devices, system?.device ?? name.replace(/^(\d+x)+/, ""))) ?? {};
   return Object.entries(peak).map(([format, { value }]) => [format, Number.parseFloat(value) * ({ G: 1e9, T: 1e12, P: 1e15 }[String(value).match(/([GTP])FLOP/)?.[1]] ?? 1)]);
 }
 
@@ -536,6 +575,12 @@ function overridden(form) {
   return go("assumptions", { set: [...others, `${path.value}=${value.value}`].join("\n") });
 }
 
+/** A number of a live form is computed when no key has followed for a moment. */
+function typed(form) {
+  clearTimeout(state.typing);
+  state.typing = setTimeout(() => void submitted(form), 200);
+}
+
 /** A slider changes the load of the given plan; only the newest value is computed. */
 function slid(input) {
   const plan = (page("answer").querySelector("section")?.dataset.notation ?? "").replace(/@[\d.]+/, `@${input.value}`);
@@ -565,6 +610,7 @@ document.addEventListener("click", (event) => void clicked(event));
 document.addEventListener("input", ({ target }) => {
   if (target.dataset.filter) filter(target);
   if (target.dataset.slider) slid(target);
+  if (target.type === "number" && target.closest("form[data-live]") && target.checkValidity()) typed(target.form);
 });
 document.addEventListener("submit", (event) => {
   event.preventDefault();

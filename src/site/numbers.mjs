@@ -34,7 +34,7 @@ export function trees(phases) {
     const kind = phase.phase === "prefill" ? "prefill" : "decode";
     const blocks = new Set(phase.operators.filter(({ layers }) => layers > 1).map(({ block }) => block));
     blocks.delete("step");
-    const operators = phase.operators.flatMap((one, at) => (one.time_ms > 0 ? [{ ...one, kind, key: `${number}/${one.part_of}/${at}`, of: blocks.size > 1 && one.layers > 1 ? named(one.block) : "" }] : []));
+    const operators = phase.operators.flatMap((one, at) => (one.time_ms > 0 ? [{ ...one, kind, key: `${number}/${one.part_of}/${at}`, of: blocks.size > 1 && one.layers > 1 ? named(one.block).replace(/ layer$/, "") : "" }] : []));
     const parts = [...Map.groupBy(operators, (one) => one.part_of)].map(([name, own]) => ({ name: named(name), key: `${number}/${name}`, operators: own, ...summed(own) }));
     return { phase: phase.phase, kind, key: `${number}`, name: title(phase.phase), whole: phase.time_ms, parts: parts.sort((a, b) => b.ms - a.ms), operators, ...summed(operators) };
   });
@@ -60,7 +60,7 @@ function table(all, act) {
     bar.firstChild.style.width = `${Math.min(share, 1) * 100}%`;
     const opens = formula(phase, one, level);
     const spent = opens ? element("button", { type: "button", className: "number", textContent: time(one.ms), tabIndex: -1, onclick: (event) => (event.stopPropagation(), opens()) }) : time(one.ms);
-    const head = element("th", { scope: "row", className: `level-${level}` }, element("span", { className: "twist", attributes: { "aria-hidden": "true" } }), one.name, ...(one.layers > 1 ? [element("span", { className: "soft", textContent: ` × ${one.layers}${one.of ? `, ${one.of}` : ""}` })] : []));
+    const head = element("th", { scope: "row", className: `level-${level}` }, element("span", { className: "twist", attributes: { "aria-hidden": "true" } }), one.name, ...(one.layers > 1 ? [element("span", { className: "soft", textContent: ` × ${one.layers} ${one.of}`.trimEnd() })] : []));
     const made = element("tr", { tabIndex: -1, attributes: { "data-op": one.key, "aria-level": level } }, head, cell(amount(one.flops, "FLOP")), cell(amount(one.bytes, "B")), cell(amount(one.wire, "B")), cell(one.flops && one.bytes ? plain(one.flops / one.bytes) : ""), element("td", { textContent: one.bound }), element("td", { className: "n" }, spent), cell(one.light > 0 ? percent(one.light) : ""), cell(percent(share)), element("td", { className: "in" }, bar));
     Object.assign(made, { enter: opens });
     if (children) made.setAttribute("aria-expanded", "false");
@@ -185,7 +185,7 @@ function timeline(all, act) {
     const whole = strip(`${one.name}, ${time(one.ms)}, by part`, "part", one.parts.map((part) => ({ ...part, tone: tone(part.operators[0].part_of) })), act);
     const layered = one.operators.filter(({ layers, block }) => layers > 1 && block !== "step");
     const [block, own] = [...Map.groupBy(layered, (operator) => operator.block)].sort(([, a], [, b]) => summed(b).ms - summed(a).ms)[0] ?? [];
-    const layer = own && strip("one layer, by operator", "operator", own.map((operator) => ({ key: operator.key, name: operator.module.replace(/_proj$/, "").replaceAll("_", " "), short: { all_reduce: "AR", all_gather: "AG", attention: "attn" }[operator.module], ms: operator.time_ms / operator.layers, tone: tone(operator.part_of) })), act);
+    const layer = own && strip("one layer, by operator", "operator", own.map((operator) => ({ key: operator.key, name: operator.module.replace(/_proj$/, ""), short: { all_reduce: "AR", all_gather: "AG", attention: "attn" }[operator.module], ms: operator.time_ms / operator.layers, tone: tone(operator.part_of) })), act);
     const note = (text) => element("p", { className: "soft tick", textContent: text });
     place.replaceChildren(note(`${one.name.toLowerCase()}, ${time(one.ms)}`), whole.box, ...(layer ? [note(`one of ${own[0].layers} layers${new Set(layered.map((each) => each.block)).size > 1 ? `, ${named(block)}` : ""}, ${time(own.reduce((sum, { time_ms: ms, layers }) => sum + ms / layers, 0))}`), layer.box] : []));
     whole.fitted();

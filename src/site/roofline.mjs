@@ -18,14 +18,19 @@ const rate = (value, unit) => {
   return `${plain(value / size)} ${prefix}${unit}`;
 };
 
-/** The roofs that the operators are under: their best times are those of one rate. */
-function roofs(operators) {
+/** Names of a rate, the one of a checkpoint's format first: int8 and fp8 are as fast on many devices. */
+const namesOf = (known, each) => known.filter(([, peak]) => near(peak, each)).map(([one]) => one.toUpperCase()).sort((a, b) => Number(/INT|^FP16/.test(a)) - Number(/INT|^FP16/.test(b)));
+
+/** The roofs that the operators are under: their best times are those of one rate. Those without a name are means of others. */
+function roofs(operators, known) {
   const lit = operators.filter(({ speed_of_light_ms: ms, flops }) => ms > 0 && flops > 0);
   const of = (key) => (one) => one[key] / (one.speed_of_light_ms / 1e3);
   const bandwidths = distinct([...Map.groupBy(lit, ({ kind }) => kind).values()].map((own) => Math.max(...own.map(of("bytes")))));
   const compute = lit.filter((one) => one.class === "compute" && bandwidths.every((each) => of("bytes")(one) < each * (1 - SAME)));
   const spent = (value) => compute.filter((one) => near(of("flops")(one), value)).reduce((sum, { time_ms: ms }) => sum + ms, 0);
-  const peaks = distinct(compute.map(of("flops"))).sort((a, b) => spent(b) - spent(a)).slice(0, ROOFS);
+  const all = distinct(compute.map(of("flops")));
+  const named = all.filter((each) => namesOf(known, each).length);
+  const peaks = (named.length ? named : all).sort((a, b) => spent(b) - spent(a)).slice(0, ROOFS);
   return { bandwidths, peaks: peaks.sort((a, b) => b - a) };
 }
 
@@ -49,7 +54,7 @@ export function roofline(all, known, act) {
   const operators = all.flatMap((one) => one.operators.map((operator) => ({ ...operator, share: operator.time_ms / one.ms, phase: one })));
   const dots = operators.filter(({ flops, bytes }) => flops > 0 && bytes > 0).map((one) => ({ ...one, x: one.flops / one.bytes, y: one.flops / (one.time_ms / 1e3) })).sort((a, b) => a.x - b.x || a.y - b.y);
   if (dots.length < 2) return undefined;
-  const { bandwidths, peaks } = roofs(operators);
+  const { bandwidths, peaks } = roofs(operators, known);
   const top = Math.max(...peaks, ...dots.map(({ y }) => y));
   const [low, high] = [Math.min(...dots.map(({ x }) => x)) / 2, Math.max(...dots.map(({ x }) => x), ...bandwidths.map((each) => top / each)) * 2];
   const floor = Math.min(...dots.map(({ y }) => y)) / 2;
@@ -88,14 +93,13 @@ export function roofline(all, known, act) {
   peaks.forEach((each, at) => {
     const [start] = bandwidths.length ? [each / Math.max(...bandwidths)] : [low];
     line([[Math.max(start, low), each], [high, each]], at ? "lower" : "");
-    // Int8 and fp8 are as fast on many devices: the floating format is the one of a checkpoint.
-    const name = known.filter(([, peak]) => near(peak, each)).map(([one]) => one).sort((a, b) => Number(/int/.test(a)) - Number(/int/.test(b)) || Number(/^fp16/.test(a)) - Number(/^fp16/.test(b)))[0];
-    labels.push(text("tick on", 100, py(each), `${name ? `${name.toUpperCase()} ` : ""}${rate(each, "FLOP/s")}`, { dy: at ? 15 : -5, "text-anchor": "end" }));
+    const [name] = namesOf(known, each);
+    labels.push(text("tick on", 100, py(each), `${name ? `${name} ` : ""}${rate(each, "FLOP/s")}`, { dy: at ? 15 : -5, "text-anchor": "end" }));
   });
   const marks = dots.map((dot) => drawn("circle", { class: `dot ${dot.kind}`, "data-op": dot.key, cx: `${px(dot.x)}%`, cy: `${py(dot.y)}%`, r: Math.max(SMALL, LARGE * Math.sqrt(Math.min(dot.share * 2.5, 1))) }));
   // The large ones first, so that the small ones are over them.
   svg.append(...marks.toSorted((a, b) => Number(b.getAttribute("r")) - Number(a.getAttribute("r"))));
-  const names = clusters(dots).map((own) => [own, text(`name ${own[0].kind}`, 0, 0, [...new Set(own.map(({ module }) => module.replace(/_proj$/, "").replaceAll("_", " ")))].slice(0, 3).join(", "))]);
+  const names = clusters(dots).map((own) => [own, text(`name ${own[0].kind}`, 0, 0, [...new Set(own.map(({ module }) => module.replace(/_proj$/, "")))].slice(0, 3).join(", "))]);
   const tip = element("div", { className: "tip", hidden: true, attributes: { role: "status" } });
   const plot = element("div", { className: "plot", tabIndex: 0, attributes: { role: "group", "aria-roledescription": "roofline", "aria-label": `Roofline: ${dots.length} operators. Arrows walk by FLOP per byte, Enter opens a formula.` } }, svg, tip);
   const cursor = { at: -1, fixed: false };
@@ -109,7 +113,7 @@ export function roofline(all, known, act) {
     const more = dots.filter((other) => other !== dot && near(other.x, dot.x) && near(other.y, dot.y)).length;
     tip.replaceChildren(
       element("h3", {}, element("span", { textContent: `${dot.module}${dot.layers > 1 ? ` × ${dot.layers}` : ""}` }), element("span", { className: "soft", textContent: `${dot.phase.phase}${dot.of ? `, ${dot.of}` : ""}` })),
-      element("dl", {}, ...term("attained", rate(dot.y, "FLOP/s")), ...term("intensity", `${plain(dot.x)} FLOP/B`), ...term("of the highest roof", percent(dot.y / roof(dot))), ...term("time", `${time(dot.time_ms)}, ${percent(dot.share)}`), ...term("bound by", dot.class), ...(more ? term("in the same place", `${more} more`) : [])),
+      element("dl", {}, ...term("attained", rate(dot.y, "FLOP/s")), ...term("intensity", `${plain(dot.x)} FLOP/B`), ...term("of the roof", percent(dot.y / roof(dot))), ...term("time", `${time(dot.time_ms)}, ${percent(dot.share)}`), ...term("bound by", dot.class), ...(more ? term("in the same place", `${more} more`) : [])),
       element("div", { className: "row" }, element("button", { type: "button", className: "plain", textContent: "Formula", onclick: () => open(dot) })));
     tip.hidden = false;
     const [width, height] = [plot.clientWidth, plot.clientHeight];
