@@ -112,8 +112,8 @@ export function canvas(place, rig, answer, lists, act) {
     const line = drawn("line", {});
     wires.append(line);
     const name = lists.links.find(({ id }) => id === link.link)?.name ?? link.link;
-    const [amount, words] = [element("b", { textContent: rate(speed(link, lists)) }), element("span", {})];
-    const label = element("button", { type: "button", attributes: { "aria-haspopup": "dialog" } }, amount, " ", words);
+    const [amount, busy, words] = [element("b", { textContent: rate(speed(link, lists)) }), element("span", {}), element("span", { className: "words" })];
+    const label = element("button", { type: "button", attributes: { "aria-haspopup": "dialog" } }, element("span", {}, amount, busy), " ", words);
     /** Colours the link by the share of a phase in which it sends. */
     const load = (phase) => {
       const used = hops(phase).filter(({ over }) => over.includes(link));
@@ -125,9 +125,12 @@ export function canvas(place, rig, answer, lists, act) {
       line.setAttribute("stroke-width", kind === "idle" ? 2 : 1.5 + (log(speed(link, lists)) / most) * 6);
       label.className = `wire-label ${kind}${slowest ? " slowest" : ""}`;
       const each = phase === "prefill" ? "a prompt" : "a token";
-      words.textContent = share === undefined ? "not used" : ms > 0 ? `${used.some(({ over }) => over.length > 1) ? "part of " : ""}${time(ms)} ${each} · ${percent(share)}` : "used";
+      busy.textContent = ms > 0 ? ` · ${percent(share)}` : "";
+      // The time of a way over several links is not split.
+      const spans = Math.max(...used.map(({ over }) => over.length));
+      words.textContent = share === undefined ? "not used" : ms > 0 ? `${time(ms)} ${spans > 1 ? `over ${spans} links` : each}` : "used";
       if (slowest) words.append(element("span", { className: "tag", textContent: "bottleneck" }));
-      label.setAttribute("aria-label", `${amount.textContent} ${words.textContent}, link ${a} to ${b}, ${name}`);
+      label.setAttribute("aria-label", `${amount.textContent}${busy.textContent} ${words.textContent}, link ${a} to ${b}, ${name}`);
     };
     load("decode");
     label.title = name;
@@ -163,12 +166,13 @@ export function canvas(place, rig, answer, lists, act) {
     const box = element("div", { className: `node${stage ? "" : " unused"}`, tabIndex: 0, attributes: { role: "group", "aria-roledescription": "device", "aria-label": `${member.name}: ${member.device}, ${words}. Arrows move it.` } },
       element("span", { className: "node-head" }, element("strong", { textContent: member.name }), tag, element("button", { type: "button", className: "quiet", textContent: "×", attributes: { "aria-label": `without ${member.name}` }, disabled: scene.members.length < 2, onclick: () => changed((next) => (next.members = next.members.filter(({ name }) => name !== member.name))) })),
       element("span", { className: "soft", textContent: `${member.count > 1 ? `${member.count} × ` : ""}${member.device.replace(/^(nvidia|apple|amd|intel)-/, "")}` }), element("span", { className: "held", textContent: words.split(",")[0] }), ...(stage ? [strip, bar] : []), foot);
+    const passes = (phase) => hops(phase).some(({ over }) => over.length > 1 && over.some(({ between }) => between.includes(member.name)));
     const load = (phase) => {
       const ms = own.reduce((sum, one) => sum + one[`${phase}_ms`], 0);
       const slowest = Boolean(stage) && stages.length > 1 && own.some((one) => computed(one, phase) >= longest(stages, phase)) && hops(phase).every((hop) => hop.ms <= longest(stages, phase));
       tag.hidden = !slowest;
       box.classList.toggle("slowest", slowest);
-      foot.replaceChildren(...(stage ? [element("span", { className: "soft", textContent: `${digits(memory / 2 ** 30)} of ${digits(stage.usable_bytes / 2 ** 30)} GiB` }), element("b", { textContent: time(ms) })] : [element("span", { className: "soft", textContent: "its layers are faster elsewhere" })]));
+      foot.replaceChildren(...(stage ? [element("span", { className: "soft", textContent: `${digits(memory / 2 ** 30)} of ${digits(stage.usable_bytes / 2 ** 30)} GiB` }), element("b", { textContent: time(ms) })] : [element("span", { className: "soft", textContent: passes(phase) ? "passes results on" : "its layers are faster elsewhere" })]));
     };
     load("decode");
     loads.push(load);
@@ -334,7 +338,7 @@ export function sentence({ placement, question, status }) {
   const { stages, unused } = placement;
   const used = stages.reduce((sum, { copies }) => sum + 1 + copies.length, 0);
   const count = `${used} of ${used + unused.length} devices`;
-  const left = unused.length === 1 ? `; ${unused[0]} is not needed` : unused.length ? `; ${unused.slice(0, -1).join(", ")} and ${unused.at(-1)} are not needed` : "";
+  const left = unused.length === 1 ? `; ${unused[0]} holds no layers` : unused.length ? `; ${unused.slice(0, -1).join(", ")} and ${unused.at(-1)} hold no layers` : "";
   return [element("h1", {}, `${short(question.model).replace(/^.*\//, "")} runs on `, element("em", { textContent: unused.length ? count : used === 1 ? "one device" : `all ${used} devices` }), `: ${digits(placement.decode_tok_s)} tok/s${unused.length > 3 ? "" : left}`), element("p", { className: "sub", textContent: [question.rig, question.weight_format, `E2E of a request ${time(placement.request_ms)}`, status.replaceAll("_", " ")].join(" · ") })];
 }
 
