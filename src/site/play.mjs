@@ -10,7 +10,7 @@ export function steps(placement, phase) {
   return stages.flatMap((stage, at) => {
     const next = stages[at + 1];
     const layers = `layers ${stage.first_layer} to ${stage.last_layer}${stage.head ? " and the head" : ""}`;
-    const [whole, send] = phase === "prefill" ? [stage.prefill_ms, stage.prefill_send_ms] : [stage.decode_ms, stage.send_ms];
+    const [whole, send] = phase === "prefill" ? [stage.prefill_ms, stage.prefill_send_ms ?? 0] : [stage.decode_ms, stage.send_ms];
     const held = { on: stage.member, layers, ms: whole - (next ? send : 0) };
     return next ? [held, { on: stage.member, next: next.member, ms: send }] : [held];
   });
