@@ -9,6 +9,8 @@ const FILE = `hardware/rigs/${OWN}`;
 /** Devices that the scene draws one by one, at most, and those of a group. */
 const [MOST, GROUP] = [64, 16];
 const NODE = { width: 236, height: 112 };
+/** Links whose labels are moved off the devices, at most: with more, there is no space. */
+const LABELS = 24;
 /** Bytes of a unit of a rate. */
 const UNITS = { KB: 1e3, MB: 1e6, GB: 1e9, TB: 1e12, Kb: 125, Mb: 125e3, Gb: 125e6 };
 const bytes = (text) => {
@@ -90,6 +92,16 @@ export function canvas(place, rig, answer, lists, act) {
     return [Math.min(Math.max(x, 0), Math.max(width - NODE.width, 0)), Math.min(Math.max(y, 0), height - NODE.height)];
   }
 
+  /** A place of a label near the middle of its line, over no device where there is one. */
+  function clear(label, [x1, y1], [x2, y2]) {
+    const middle = [(x1 + x2) / 2, (y1 + y2) / 2];
+    if (scene.links.length > LABELS) return middle;
+    const [half, tall, long] = [label.offsetWidth / 2 + 4, label.offsetHeight / 2 + 4, Math.hypot(x2 - x1, y2 - y1) || 1];
+    const free = ([x, y]) => x >= half && y >= tall && x <= width - half && y <= height - tall && Object.values(at).every(([left, top]) => x + half < left || x - half > left + NODE.width || y + tall < top || y - tall > top + NODE.height);
+    const places = [0.5, 0.4, 0.6, 0.3, 0.7].flatMap((part) => [0, 24, -24, 48, -48].map((off) => [x1 + (x2 - x1) * part + ((y2 - y1) / long) * off, y1 + (y2 - y1) * part - ((x2 - x1) / long) * off]));
+    return places.toSorted((a, b) => Math.hypot(a[0] - middle[0], a[1] - middle[1]) - Math.hypot(b[0] - middle[0], b[1] - middle[1])).find(free) ?? middle;
+  }
+
   /** The transfers of a phase between stages, with the links of the way and the time of each. */
   function hops(phase) {
     return order.slice(1).flatMap((to, at) => {
@@ -147,7 +159,7 @@ export function canvas(place, rig, answer, lists, act) {
       // In a chain, a label is above the lower device, next to those of its other links.
       const lower = (one) => one.between.reduce((low, name) => (at[name][1] > at[low][1] ? name : low));
       const before = scene.links.slice(0, scene.links.indexOf(link)).filter((one) => lower(one) === lower(link)).length;
-      const [x, y] = narrow ? [width / 2 + [0, 112, -112][before % 3], at[lower(link)][1] - 28] : [(x1 + x2) / 2, (y1 + y2) / 2];
+      const [x, y] = narrow ? [width / 2 + [0, 112, -112][before % 3], at[lower(link)][1] - 28] : clear(label, [x1, y1], [x2, y2]);
       Object.assign(label.style, { left: `${x}px`, top: `${y}px` });
     };
     return { draw, line, load, link, between: [a, b] };
@@ -238,7 +250,10 @@ export function canvas(place, rig, answer, lists, act) {
   function edit(link, under) {
     board.querySelector(".pop")?.remove();
     const input = element("input", { type: "text", value: rate(speed(link, lists)), attributes: { "aria-label": "bandwidth each way" } });
-    const close = () => (box.remove(), under.focus());
+    const wireOf = lines.find(({ link: one }) => one === link).line;
+    board.querySelector(".edited")?.classList.remove("edited");
+    wireOf.classList.add("edited");
+    const close = () => (box.remove(), wireOf.classList.remove("edited"), under.focus());
     const set = (text, id = link.link) => {
       if (!bytes(text)) return input.setAttribute("aria-invalid", "true");
       box.remove();

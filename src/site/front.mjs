@@ -24,7 +24,7 @@ const picked = { x: "output_tok_s_per_user", y: "output_tok_s_per_device" };
 const better = ({ more }, a, b) => (more ? a > b : a < b);
 
 /** Steps of an axis: 1, 2 or 5 times a power of ten. */
-function ticks(low, high) {
+export function ticks(low, high) {
   const rough = (high - low) / 6;
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((one) => one * power).find((one) => one >= rough);

@@ -1,5 +1,6 @@
 // The numbers of a plan: a timeline, a tree of operators and a roofline, which select together.
 import { digits, element, percent, plain, time } from "./figures.mjs";
+import { ticks } from "./front.mjs";
 import { roofline } from "./roofline.mjs";
 
 const PREFIXES = [[1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""]];
@@ -187,12 +188,23 @@ function timeline(all, act) {
     const [block, own] = [...Map.groupBy(layered, (operator) => operator.block)].sort(([, a], [, b]) => summed(b).ms - summed(a).ms)[0] ?? [];
     const layer = own && strip("one layer, by operator", "operator", own.map((operator) => ({ key: operator.key, name: operator.module.replace(/_proj$/, ""), short: { all_reduce: "AR", all_gather: "AG", attention: "attn" }[operator.module], ms: operator.time_ms / operator.layers, tone: tone(operator.part_of) })), act);
     const note = (text) => element("p", { className: "soft tick", textContent: text });
-    place.replaceChildren(note(`${one.name.toLowerCase()}, ${time(one.ms)}`), whole.box, ...(layer ? [note(`one of ${own[0].layers} layers${new Set(layered.map((each) => each.block)).size > 1 ? `, ${named(block)}` : ""}, ${time(own.reduce((sum, { time_ms: ms, layers }) => sum + ms / layers, 0))}`), layer.box] : []));
+    place.replaceChildren(note(`${one.name.toLowerCase()}, ${time(one.ms)}`), whole.box, ...(layer ? [note(`one of ${own[0].layers} layers${new Set(layered.map((each) => each.block)).size > 1 ? `, ${named(block)}` : ""}, ${time(own.reduce((sum, { time_ms: ms, layers }) => sum + ms / layers, 0))}`), layer.box, scale(own.reduce((sum, { time_ms: ms, layers }) => sum + ms / layers, 0))] : []));
     whole.fitted();
     layer?.fitted();
   }
   const made = element("article", { className: "card timeline" }, element("h2", {}, heading, element("span", { className: "seg", attributes: { role: "group", "aria-label": "phase of the timeline" } }, ...buttons)), place);
   return { made, placed: () => draw(all[0]) };
+}
+
+/** Times under a bar, in the unit of its whole. */
+function scale(whole) {
+  const [unit, name] = whole >= 1 ? [1, "ms"] : [1e-3, "µs"];
+  const all = ticks(0, whole / unit).filter((at) => at * unit < whole * 0.97);
+  return element("div", { className: "scale soft", attributes: { "aria-hidden": "true" } }, ...all.map((at, number) => {
+    const made = element("span", { textContent: number === all.length - 1 ? `${plain(at)} ${name}` : plain(at) });
+    made.style.left = `${((at * unit) / whole) * 100}%`;
+    return made;
+  }));
 }
 
 /** The largest part of a phase, in words. */
