@@ -501,9 +501,10 @@ async function racks(page, address) {
   await page.waitForSelector(".groups .group");
   assert.equal(await page.locator(".groups .group").count(), 16);
   assert.match(await page.textContent(".side-by-side table"), /replica, layers 0 to 31\s*128/);
+  await accessible(page, "nodes");
   await page.focus(".groups button >> nth=0");
   await page.keyboard.press("ArrowRight");
-  assert.match(await page.evaluate(() => document.activeElement.getAttribute("aria-label")), /2: replica 9/);
+  assert.match(await page.evaluate(() => document.activeElement.getAttribute("aria-label")), /2 \d+ % full: replica 9/);
   await page.keyboard.press("ArrowDown");
   await page.keyboard.press("ArrowUp");
   await page.keyboard.press("Enter");
