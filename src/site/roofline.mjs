@@ -184,10 +184,13 @@ function clusters(dots) {
 function placed(names, labels, plot, at) {
   const box = plot.getBoundingClientRect();
   const taken = labels.map((one) => one.getBoundingClientRect()).map(({ left, right, top, bottom }) => [left - box.left, right - box.left, top - box.top, bottom - box.top]);
+  const marks = [...plot.querySelectorAll(".dot")].map((one) => one.getBoundingClientRect()).map(({ left, right, top, bottom }) => [left - box.left, right - box.left, top - box.top, bottom - box.top]);
   for (const [[dot], name] of names) {
     const size = name.getComputedTextLength();
     const [left, up] = at(dot).map((value, axis) => (value / 100) * [box.width, box.height][axis]);
-    const free = [[-size - 16, 4], [16, 6], [-size / 2, 26], [-size / 2, -18], [-size - 8, 24], [10, 24], [-size, 40]].map(([dx, dy]) => [left + dx, up + dy]).find(([x, y]) => x >= 0 && x + size <= box.width && y >= 10 && y <= box.height - 4 && taken.every(([from, to, above, under]) => x + size < from || x > to || y < above || y - 12 > under));
+    const over = (all, [x, y]) => all.some(([from, to, above, under]) => x + size > from && x < to && y > above && y - 12 < under);
+    const places = [[-size - 16, 4], [16, 6], [-size / 2, 26], [-size / 2, -18], [-size - 8, 24], [10, 24], [-size, 40]].map(([dx, dy]) => [left + dx, up + dy]).filter(([x, y]) => x >= 0 && x + size <= box.width && y >= 10 && y <= box.height - 4);
+    const free = places.find((one) => !over([...taken, ...marks], one)) ?? places.find((one) => !over(taken, one));
     if (!free) name.remove();
     else {
       taken.push([free[0], free[0] + size, free[1] - 12, free[1] + 2]);
