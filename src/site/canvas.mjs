@@ -80,7 +80,7 @@ export function canvas(place, rig, answer, lists, act) {
   const lines = scene.links.map((link) => wire(link));
   scene.members.forEach(node);
   lines.forEach(({ draw }) => draw());
-  board.after(legend(stages));
+  board.after(legend(stages, scene.links));
 
   /** Times and loads are those of a phase. */
   function chosen(phase) {
@@ -184,7 +184,7 @@ export function canvas(place, rig, answer, lists, act) {
       const slowest = Boolean(stage) && stages.length > 1 && own.some((one) => computed(one, phase) >= longest(stages, phase)) && hops(phase).every((hop) => hop.ms <= longest(stages, phase));
       tag.hidden = !slowest;
       box.classList.toggle("slowest", slowest);
-      foot.replaceChildren(...(stage ? [element("span", { className: "soft", textContent: `${digits(memory / 2 ** 30)} of ${digits(stage.usable_bytes / 2 ** 30)} GiB` }), element("b", { textContent: time(ms) })] : [element("span", { className: "soft", textContent: passes(phase) ? "passes results on" : "its layers are faster elsewhere" })]));
+      foot.replaceChildren(...(stage ? [element("span", { className: "soft", textContent: `${digits(memory / 2 ** 30)} of ${digits(stage.usable_bytes / 2 ** 30)} GiB` }), element("b", { textContent: time(ms) })] : [element("span", { className: "soft", textContent: !placement ? "" : passes(phase) ? "passes results on" : "its layers are faster elsewhere" })]));
     };
     load("decode");
     loads.push(load);
@@ -329,9 +329,9 @@ const longest = (stages, phase) => Math.max(...stages.map((stage) => computed(st
 const cycle = (placement, phase) => (phase === "prefill" ? placement.prefill_ms : (1e3 * placement.requests_each) / placement.decode_tok_s);
 
 /** The marks of the scene in words. */
-function legend(stages) {
+function legend(stages, links) {
   const mark = (kind, text) => element("span", {}, element("i", { className: kind, attributes: { "aria-hidden": "true" } }), text);
-  return element("p", { className: "board-legend" }, ...(stages.length ? [mark("key layers", `layers held, of ${stages.at(-1).last_layer + 1}`), mark("key memory", "memory")] : []), "link: width = bandwidth; sends", mark("key low", "below 40 %"), mark("key middle", "to 80 %"), mark("key high", "above, of the time"), mark("key idle", "not used"));
+  return element("p", { className: "board-legend" }, ...(stages.length ? [mark("key layers", `layers held, of ${stages.at(-1).last_layer + 1}`), mark("key memory", "memory")] : []), ...(links.length ? ["link: width = bandwidth; sends", mark("key low", "below 40 %"), mark("key middle", "to 80 %"), mark("key high", "above, of the time"), mark("key idle", "not used")] : []));
 }
 
 /** The times of the stages as bars. */
