@@ -75,7 +75,7 @@ export function canvas(place, rig, answer, lists, act) {
   const wires = drawn("svg", { class: "wires", width: "100%", height: "100%", "aria-hidden": "true" });
   board.append(wires);
   const order = stages.map(({ member }) => home(scene, member));
-  const [boxes, loads] = [{}, []];
+  const [boxes, loads, sent] = [{}, [], {}];
   const most = Math.max(...scene.links.map((link) => log(speed(link, lists))), 1);
   const lines = scene.links.map((link) => wire(link));
   scene.members.forEach(node);
@@ -104,10 +104,10 @@ export function canvas(place, rig, answer, lists, act) {
 
   /** The transfers of a phase between stages, with the links of the way and the time of each. */
   function hops(phase) {
-    return order.slice(1).flatMap((to, at) => {
+    return (sent[phase] ??= order.slice(1).flatMap((to, at) => {
       const ms = stages[at][phase === "prefill" ? "prefill_send_ms" : "send_ms"] ?? 0;
       return order[at] === to ? [] : [{ ms, over: way(scene.links, order[at], to) }];
-    });
+    }));
   }
 
   /** Solves the rig with a change. */
