@@ -82,7 +82,7 @@ pub const NAMES: [&str; 2 + SCRIPTS.len()] = {
 const SHEET: &str = "page.css";
 pub const MODULE: &str = "mantile.wasm";
 const OFFLINE: &str = "offline.mjs";
-const SCRIPTS: [(&str, &str); 29] = [
+const SCRIPTS: [(&str, &str); 32] = [
     ("accuracy.mjs", include_str!("site/accuracy.mjs")),
     ("app.mjs", include_str!("site/app.mjs")),
     ("buy.mjs", include_str!("site/buy.mjs")),
@@ -97,15 +97,18 @@ const SCRIPTS: [(&str, &str); 29] = [
     ("front.mjs", include_str!("site/front.mjs")),
     ("groups.mjs", include_str!("site/groups.mjs")),
     ("kept.mjs", include_str!("site/kept.mjs")),
+    ("layers.mjs", include_str!("site/layers.mjs")),
     ("library.mjs", include_str!("site/library.mjs")),
     ("link.mjs", include_str!("site/link.mjs")),
     ("mantile.mjs", include_str!("site/mantile.mjs")),
+    ("numbers.mjs", include_str!("site/numbers.mjs")),
     (OFFLINE, include_str!("site/offline.mjs")),
     ("palette.mjs", include_str!("site/palette.mjs")),
     ("pasted.mjs", include_str!("site/pasted.mjs")),
     ("phrases.mjs", include_str!("site/phrases.mjs")),
     ("pins.mjs", include_str!("site/pins.mjs")),
     ("play.mjs", include_str!("site/play.mjs")),
+    ("roofline.mjs", include_str!("site/roofline.mjs")),
     ("shortcuts.mjs", include_str!("site/shortcuts.mjs")),
     ("states.mjs", include_str!("site/states.mjs")),
     ("tables.mjs", include_str!("site/tables.mjs")),

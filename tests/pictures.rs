@@ -260,6 +260,11 @@ fn placements_are_drawn_with_every_device() {
         assert_eq!(svg.matches("class=\"line s").count(), found.stages.len() - 1, "{model}");
         assert_eq!(svg.contains("class=\"line s1\""), found.stages.iter().any(|stage| stage.send_ms > 0.0));
         assert!(checked(&picture) <= most, "{model}");
+        // The results of a whole prompt take longer to send than those of one token.
+        for stage in &found.stages {
+            let prompt = stage.prefill_send_ms;
+            assert!(stage.send_ms <= prompt && prompt < stage.prefill_ms, "{model}: {prompt} ms");
+        }
     }
 }
 

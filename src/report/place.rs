@@ -71,6 +71,8 @@ pub struct StageReport {
     pub prefill_ms: f64,
     /// Part of the decode time for the transfer to the next stage, ms.
     pub send_ms: f64,
+    /// Part of the prefill time for the transfer to the next stage, ms.
+    pub prefill_send_ms: f64,
     /// Memory per device, bytes, host memory included.
     pub memory_bytes: f64,
     /// Usable memory per device, bytes.

@@ -1,7 +1,7 @@
 // The page: the question is the address; every answer is a part of a page that the engine renders.
 import * as accuracy from "./accuracy.mjs";
 import { buy } from "./buy.mjs";
-import { OWN, canvas } from "./canvas.mjs";
+import { OWN, canvas, sentence } from "./canvas.mjs";
 import { card } from "./card.mjs";
 import { chips } from "./chips.mjs";
 import { table } from "./compare.mjs";
@@ -10,8 +10,10 @@ import * as forms from "./forms.mjs";
 import { instrument } from "./front.mjs";
 import { fabric, groups, planned as ranked } from "./groups.mjs";
 import * as kept from "./kept.mjs";
+import * as layers from "./layers.mjs";
 import * as library from "./library.mjs";
 import * as link from "./link.mjs";
+import { numbers } from "./numbers.mjs";
 import * as palette from "./palette.mjs";
 import * as pins from "./pins.mjs";
 import { understood } from "./pasted.mjs";
@@ -237,6 +239,7 @@ async function opened() {
       if (rigged()) part("where").replaceChildren();
       else await ask({ why: view === "why" });
       if (state.view === "where") await Promise.all([opening(page("where")), devices()]);
+      if (state.view === "numbers") await operators();
     } else {
       await opening(page(state.view));
     }
@@ -268,21 +271,47 @@ async function opening(view) {
     } else if (target.dataset.answered !== key(form)) await submitted(form);
     else if (form.dataset.request === "recommend") bought();
   }
+  if (view === page("layers")) await sharded(view.querySelector("form"));
   const form = view.querySelector("form[data-auto]");
   const rig = form?.elements["scenario.hardware"];
   if (rig && rigged()) rig.value = question.elements.hardware.value;
   if (form && view.querySelector(".output").dataset.answered !== key(form) && (!rig || rig.value)) await submitted(form);
 }
 
-const key = (form) => JSON.stringify([forms.request(form, question), state.files]);
+/** Chooses the degrees and formats of the answer to the question in the menus of a static batch, once. */
+async function sharded(form) {
+  const [wanted, target] = [JSON.stringify([requested(), state.files]), form.parentElement.querySelector(".output")];
+  if (state.sharded?.wanted === wanted) return;
+  const section = state.shown === wanted && page("answer").querySelector("section[data-notation]");
+  const [name, body] = section ? ["estimate", { scenario: planned() }] : requested();
+  const json = await search([target], () => answer(name, body, "json")).catch(() => undefined);
+  const found = json && JSON.parse(json);
+  const own = found?.best ?? found;
+  state.sharded = { wanted, formats: {} };
+  if (!own?.notation) return;
+  const { weight_format, kv_format, notation } = own;
+  Object.assign(state.sharded, { formats: { weight_format, kv_format }, notation });
+  forms.choose(form, layers.degrees(notation));
+}
+
+/** The request of a form; a static batch has the formats of the answer where the question sets none. */
+function wanted(form) {
+  const body = forms.request(form, question);
+  if (form.dataset.request !== "static" || !state.sharded) return body;
+  const formats = Object.entries(state.sharded.formats).filter(([name]) => !body.scenario[name] && !(name === "weight_format" && (body.scenario.prefill_weight_format || body.scenario.decode_weight_format)));
+  return { ...body, scenario: { ...body.scenario, ...Object.fromEntries(formats) } };
+}
+
+const key = (form) => JSON.stringify([wanted(form), state.files]);
 async function submitted(form) {
   const target = form.parentElement.querySelector(".output");
   const name = form.dataset.request;
-  const body = forms.request(form, question);
+  const body = wanted(form);
   if (name === "recommend") return recommended(form, target, body);
-  const html = await search([target], () => answer(name, body), form);
+  const [html, json] = (await search([target], () => Promise.all([answer(name, body), name === "static" ? answer(name, body, "json") : null]), form)) ?? [];
   if (html !== undefined) {
     target.innerHTML = html;
+    if (json) shardedNow(target, JSON.parse(json));
     Object.assign(target.dataset, { answered: key(form), entryKind: body.kind ?? "" });
     if (name === "place") await scene(form, body);
     if (name === "diagnose") await diagnosed(body);
@@ -426,6 +455,14 @@ function compareMeasured() {
   drift.placed();
 }
 
+/** Memory and compute of a device over the tables, against those of the answer's own degrees. */
+function shardedNow(target, found) {
+  const own = state.sharded;
+  if (own?.notation) own.first ??= found;
+  const words = own?.notation ? `Opened with the degrees and formats of the answer, ${own.notation}; each choice changes the figures.` : "No plan fits this question: the degrees are the defaults.";
+  target.querySelector("h1")?.replaceWith(element("p", { className: "sub", textContent: words }), layers.summary(found, own?.first));
+}
+
 /** Lists of the catalogue that the scene offers, once. */
 const listed = {};
 const list = async (kind) => (listed[kind] ??= JSON.parse(await answer("catalog", { kind }, "json")));
@@ -438,15 +475,15 @@ async function scene(form, body) {
   const rig = state.files[`hardware/rigs/${id}`] ?? JSON.parse(await answer("catalog", { kind: "rigs", name: id }, "json"));
   const [placed, links, devices] = await Promise.all([answer("place", body, "json"), list("links"), list("devices")]);
   const shown = devices.filter(({ id: one }) => /^(nvidia|apple|amd-(mi|rad|rx|ryzen)|intel-arc)/.test(one));
-  canvas(place, rig, JSON.parse(placed), { links, devices: shown }, {
+  const found = JSON.parse(placed);
+  canvas(place, rig, found, { links, devices: shown }, {
     changed: (files) => {
       Object.assign(state.files, files);
       form.elements["scenario.hardware"].value = OWN;
       return go("where", { hardware: OWN, plan: "" });
     },
   });
-  const heading = form.parentElement.querySelector(".output h1");
-  if (heading) place.prepend(heading.cloneNode(true));
+  place.prepend(...sentence(found));
 }
 
 /** The devices of the shown plan as groups that open, in place of their picture. */
@@ -460,6 +497,29 @@ async function devices() {
   figure.replaceWith(place);
   const plan = JSON.parse(json);
   groups(place, ranked(plan), { notes: [fabric(plan)], opened: kept.picks("where"), changed: (open) => keep("where", open) });
+}
+
+/** The operators of the shown plan as a timeline, a tree and a roofline. */
+async function operators() {
+  const { shown } = state;
+  const section = part("numbers").querySelector("section");
+  if (!section?.querySelector("#operators")) return;
+  const [json, peaks] = await Promise.all([answer("estimate", { scenario: planned() }, "json").catch(() => undefined), roofs()]);
+  if (json === undefined || shown !== state.shown || !section.isConnected) return;
+  numbers(section, JSON.parse(json), peaks, { explain: (number, path) => ((state.trail = []), explain(number, path)) });
+}
+
+/** The named peaks of the device of the question, in FLOP/s; none where it is no device of the catalogue. */
+async function roofs() {
+  const name = (forms.scenario(question).hardware ?? line.hardware()).toLowerCase();
+  const [systems, devices] = await Promise.all([list("systems"), list("devices")]).catch(() => [[], []]);
+  const entry = async (kind, all, wanted) => {
+    const found = all.find(({ id, aliases }) => [id, ...aliases].some((one) => one.toLowerCase() === wanted));
+    return found && JSON.parse(await answer("catalog", { kind, name: found.id }, "json"));
+  };
+  const system = await entry("systems", systems, name);
+  const { peak = {} } = (await entry("devices", devices, system?.device ?? name.replace(/^(\d+x)+/, ""))) ?? {};
+  return Object.entries(peak).map(([format, { value }]) => [format, Number.parseFloat(value) * ({ G: 1e9, T: 1e12, P: 1e15 }[String(value).match(/([GTP])FLOP/)?.[1]] ?? 1)]);
 }
 
 /** The scenario of the shown answer, with its plan. */
@@ -673,6 +733,12 @@ function overridden(form) {
   return go("assumptions", { set: [...others, `${path.value}=${value.value}`].join("\n") });
 }
 
+/** A number of a live form is computed when no key has followed for a moment. */
+function typed(form) {
+  clearTimeout(state.typing);
+  state.typing = setTimeout(() => void submitted(form), 200);
+}
+
 /** A slider changes the load of the given plan; only the newest value is computed. */
 function slid(input) {
   const plan = (page("answer").querySelector("section")?.dataset.notation ?? "").replace(/@[\d.]+/, `@${input.value}`);
@@ -702,6 +768,7 @@ document.addEventListener("click", (event) => void clicked(event));
 document.addEventListener("input", ({ target }) => {
   if (target.dataset.filter) filter(target);
   if (target.dataset.slider) slid(target);
+  if (target.type === "number" && target.closest("form[data-live]") && target.checkValidity()) typed(target.form);
 });
 document.addEventListener("submit", (event) => {
   event.preventDefault();

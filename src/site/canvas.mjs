@@ -1,5 +1,5 @@
 // Devices and links as one scene: devices are dragged, added and removed, links are edited, and each change is solved again.
-import { digits, drawn, element, time } from "./figures.mjs";
+import { digits, drawn, element, percent, plain, short, time } from "./figures.mjs";
 import { groups } from "./groups.mjs";
 import { player } from "./play.mjs";
 
@@ -9,13 +9,15 @@ const FILE = `hardware/rigs/${OWN}`;
 /** Devices that the scene draws one by one, at most, and those of a group. */
 const [MOST, GROUP] = [64, 16];
 const NODE = { width: 236, height: 112 };
+/** Links whose labels are moved off the devices, at most: with more, there is no space. */
+const LABELS = 24;
 /** Bytes of a unit of a rate. */
 const UNITS = { KB: 1e3, MB: 1e6, GB: 1e9, TB: 1e12, Kb: 125, Mb: 125e3, Gb: 125e6 };
 const bytes = (text) => {
   const [, number, unit] = String(text ?? "").match(/([\d.]+)\s*([KMGT][bB])/) ?? [];
   return number ? Number(number) * UNITS[unit] : undefined;
 };
-const rate = (value) => (value >= 1e9 ? `${digits(value / 1e9).replace(/\.?0+$/, "")} GB/s` : `${digits(value / 1e6).replace(/\.?0+$/, "")} MB/s`);
+const rate = (value) => (value >= 1e9 ? `${plain(value / 1e9)} GB/s` : `${plain(value / 1e6)} MB/s`);
 
 /** A rig with a member for each device and a pair for each link. */
 export function expanded(rig) {
@@ -45,7 +47,7 @@ function spots(members, width, height) {
   const [x, y] = [(width - NODE.width) / 2, (height - NODE.height) / 2];
   return Object.fromEntries(members.map((one, at) => {
     const angle = (at / members.length) * 2 * Math.PI + (members.length === 2 ? Math.PI : -Math.PI / 2);
-    return [one.name, [x + Math.cos(angle) * x * 0.98, y + Math.sin(angle) * y * 0.98]];
+    return [one.name, [x + Math.cos(angle) * (x - 12), y + Math.sin(angle) * (y - 12)]];
   }));
 }
 
@@ -55,15 +57,16 @@ function spots(members, width, height) {
  */
 export function canvas(place, rig, answer, lists, act) {
   const scene = expanded(rig);
-  const stages = answer.placement?.stages ?? [];
+  const { placement } = answer;
+  const stages = placement?.stages ?? [];
   if (scene.members.length > MOST) return groups(place, grouped(scene, stages), { title: bound(answer), notes: ways(answer) });
   const kept = JSON.parse(sessionStorage.getItem("mantile-spots") ?? "{}");
   const board = element("div", { className: "board", attributes: { role: "group", "aria-label": "devices and links" } });
   const narrow = place.clientWidth < 640;
   const height = narrow ? scene.members.length * (NODE.height + 56) + 16 : Math.min(Math.max(360, 160 + scene.members.length * 80), 1400);
   board.style.height = `${height}px`;
-  const token = stages.length ? player(answer.placement, answer.question.isl, { shown, stopped, cleared }) : undefined;
-  place.replaceChildren(...toolbar(), element("div", { className: "side-by-side" }, element("div", {}, board, ...(token ? [token.line] : [])), element("div", { className: "stack" }, ...ways(answer))));
+  const token = stages.length ? player(answer.placement, answer.question.isl, { shown, stopped, cleared, chosen }) : undefined;
+  place.replaceChildren(...toolbar(), element("div", { className: "side-by-side" }, element("div", {}, board, ...(token ? [token.line] : [])), element("div", { className: "stack" }, ...ways(answer), ...balance(stages, (name) => home(scene, name)))));
   const width = board.clientWidth;
   // On a phone, a chain from top to bottom: the stages in their order, then the others.
   const chain = [...new Set([...stages.map(({ member }) => home(scene, member)), ...scene.members.map(({ name }) => name)])];
@@ -72,14 +75,39 @@ export function canvas(place, rig, answer, lists, act) {
   const wires = drawn("svg", { class: "wires", width: "100%", height: "100%", "aria-hidden": "true" });
   board.append(wires);
   const order = stages.map(({ member }) => home(scene, member));
-  const boxes = {};
+  const [boxes, loads, sent] = [{}, [], {}];
   const most = Math.max(...scene.links.map((link) => log(speed(link, lists))), 1);
   const lines = scene.links.map((link) => wire(link));
   scene.members.forEach(node);
   lines.forEach(({ draw }) => draw());
+  board.after(legend(stages, scene.links));
+
+  /** Times and loads are those of a phase. */
+  function chosen(phase) {
+    board.parentElement.classList.toggle("prefill", phase === "prefill");
+    [...lines.map(({ load }) => load), ...loads].forEach((load) => load(phase));
+  }
 
   function within([x, y]) {
     return [Math.min(Math.max(x, 0), Math.max(width - NODE.width, 0)), Math.min(Math.max(y, 0), height - NODE.height)];
+  }
+
+  /** A place of a label near the middle of its line, over no device where there is one. */
+  function clear(label, [x1, y1], [x2, y2]) {
+    const middle = [(x1 + x2) / 2, (y1 + y2) / 2];
+    if (scene.links.length > LABELS) return middle;
+    const [half, tall, long] = [label.offsetWidth / 2 + 4, label.offsetHeight / 2 + 4, Math.hypot(x2 - x1, y2 - y1) || 1];
+    const free = ([x, y]) => x >= half && y >= tall && x <= width - half && y <= height - tall && Object.values(at).every(([left, top]) => x + half < left || x - half > left + NODE.width || y + tall < top || y - tall > top + NODE.height);
+    const places = [0.5, 0.4, 0.6, 0.3, 0.7].flatMap((part) => [0, 24, -24, 48, -48].map((off) => [x1 + (x2 - x1) * part + ((y2 - y1) / long) * off, y1 + (y2 - y1) * part - ((x2 - x1) / long) * off]));
+    return places.toSorted((a, b) => Math.hypot(a[0] - middle[0], a[1] - middle[1]) - Math.hypot(b[0] - middle[0], b[1] - middle[1])).find(free) ?? middle;
+  }
+
+  /** The transfers of a phase between stages, with the links of the way and the time of each. */
+  function hops(phase) {
+    return (sent[phase] ??= order.slice(1).flatMap((to, at) => {
+      const ms = stages[at][phase === "prefill" ? "prefill_send_ms" : "send_ms"] ?? 0;
+      return order[at] === to ? [] : [{ ms, over: way(scene.links, order[at], to) }];
+    }));
   }
 
   /** Solves the rig with a change. */
@@ -93,14 +121,30 @@ export function canvas(place, rig, answer, lists, act) {
 
   function wire(link) {
     const [a, b] = link.between;
-    const from = order.findIndex((name, place) => (name === a && order[place + 1] === b) || (name === b && order[place + 1] === a));
-    const [sent, decode] = [stages[from]?.send_ms, answer.placement?.token_ms];
-    const share = from < 0 ? undefined : sent / decode;
-    const load = share === undefined ? "idle" : share < 0.4 ? "low" : share < 0.8 ? "middle" : "high";
-    const line = drawn("line", { class: `wire ${load}`, "stroke-width": 1.5 + (log(speed(link, lists)) / most) * 6 });
+    const line = drawn("line", {});
     wires.append(line);
     const name = lists.links.find(({ id }) => id === link.link)?.name ?? link.link;
-    const label = element("button", { type: "button", className: `wire-label ${load}`, attributes: { "aria-haspopup": "dialog", "aria-label": `${rate(speed(link, lists))} ${share === undefined ? "not used" : `${time(sent)} a token`}, link ${a} to ${b}, ${name}` } }, element("b", { textContent: rate(speed(link, lists)) }), " ", element("span", { textContent: share === undefined ? "not used" : `${time(sent)} a token` }));
+    const [amount, busy, words] = [element("b", { textContent: rate(speed(link, lists)) }), element("span", {}), element("span", { className: "words" })];
+    const label = element("button", { type: "button", attributes: { "aria-haspopup": "dialog" } }, element("span", {}, amount, busy), " ", words);
+    /** Colours the link by the share of a phase in which it sends. */
+    const load = (phase) => {
+      const used = hops(phase).filter(({ over }) => over.includes(link));
+      const ms = used.reduce((sum, hop) => sum + hop.ms, 0);
+      const share = used.length ? ms / cycle(placement, phase) : undefined;
+      const kind = share === undefined ? "idle" : share < 0.4 ? "low" : share < 0.8 ? "middle" : "high";
+      const slowest = used.length > 0 && ms > longest(stages, phase);
+      line.setAttribute("class", `wire ${kind}`);
+      line.setAttribute("stroke-width", kind === "idle" ? 2 : 1.5 + (log(speed(link, lists)) / most) * 6);
+      label.className = `wire-label ${kind}${slowest ? " slowest" : ""}`;
+      const each = phase === "prefill" ? "a prompt" : "a token";
+      busy.textContent = ms > 0 ? ` · ${percent(share)}` : "";
+      // The time of a way over several links is not split.
+      const spans = Math.max(...used.map(({ over }) => over.length));
+      words.textContent = share === undefined ? "not used" : ms > 0 ? `${time(ms)} ${spans > 1 ? `over ${spans} links` : each}` : "used";
+      if (slowest) words.append(element("span", { className: "tag", textContent: "bottleneck" }));
+      label.setAttribute("aria-label", `${amount.textContent}${busy.textContent} ${words.textContent}, link ${a} to ${b}, ${name}`);
+    };
+    load("decode");
     label.title = name;
     label.onclick = () => edit(link, label);
     label.onkeydown = (event) => {
@@ -115,25 +159,35 @@ export function canvas(place, rig, answer, lists, act) {
       // In a chain, a label is above the lower device, next to those of its other links.
       const lower = (one) => one.between.reduce((low, name) => (at[name][1] > at[low][1] ? name : low));
       const before = scene.links.slice(0, scene.links.indexOf(link)).filter((one) => lower(one) === lower(link)).length;
-      const [x, y] = narrow ? [width / 2 + [0, 112, -112][before % 3], at[lower(link)][1] - 28] : [(x1 + x2) / 2, (y1 + y2) / 2];
+      const [x, y] = narrow ? [width / 2 + [0, 112, -112][before % 3], at[lower(link)][1] - 28] : clear(label, [x1, y1], [x2, y2]);
       Object.assign(label.style, { left: `${x}px`, top: `${y}px` });
     };
-    return { draw, line, between: [a, b] };
+    return { draw, line, load, link, between: [a, b] };
   }
 
   function node(member) {
     const { stage, memory, words, held: own } = holding(member, scene, stages);
-    const slowest = stage && stages.length > 1 && stage.decode_ms === Math.max(...stages.map(({ decode_ms: ms }) => ms));
     const bar = element("span", { className: "bar-of" }, element("span", {}));
     bar.firstChild.style.width = stage ? `${Math.min(memory / stage.usable_bytes, 1) * 100}%` : "0";
     // Its layers among all.
     const strip = element("span", { className: "bar-of layers" }, ...own.map(() => element("span", {})));
     const layers = (stages.at(-1)?.last_layer ?? 0) + 1;
-    own.forEach(({ first_layer: first, layers: count }, number) => Object.assign(strip.children[number].style, { left: `${(first / layers) * 100}%`, width: `${(count / layers) * 100}%` }));
-    const box = element("div", { className: `node${stage ? "" : " unused"}${slowest ? " slowest" : ""}`, tabIndex: 0, attributes: { role: "group", "aria-roledescription": "device", "aria-label": `${member.name}: ${member.device}, ${words}. Arrows move it.` } },
-      element("span", { className: "node-head" }, element("strong", { textContent: member.name }), ...(slowest ? [element("span", { className: "tag", textContent: "slowest" })] : []), element("button", { type: "button", className: "quiet", textContent: "×", attributes: { "aria-label": `without ${member.name}` }, disabled: scene.members.length < 2, onclick: () => changed((next) => (next.members = next.members.filter(({ name }) => name !== member.name))) })),
-      element("span", { className: "soft", textContent: `${member.count > 1 ? `${member.count} × ` : ""}${member.device.replace(/^(nvidia|apple|amd|intel)-/, "")}` }), element("span", { textContent: words }), strip, bar,
-      element("span", { className: "soft", textContent: stage ? `${digits(memory / 2 ** 30)} of ${digits(stage.usable_bytes / 2 ** 30)} GiB, prefill ${time(stage.prefill_ms)}` : "its layers are faster elsewhere" }));
+    own.forEach(({ first_layer: first, layers: count }, number) => Object.assign(strip.children[number].style, { left: `${(first / layers) * 100}%`, width: `${(count / layers) * 100}%`, backgroundSize: `${100 / count}% 100%` }));
+    const tag = element("span", { className: "tag", textContent: "bottleneck", hidden: true });
+    const foot = element("span", { className: "node-foot" });
+    const box = element("div", { className: `node${stage ? "" : " unused"}`, tabIndex: 0, attributes: { role: "group", "aria-roledescription": "device", "aria-label": `${member.name}: ${member.device}, ${words}. Arrows move it.` } },
+      element("span", { className: "node-head" }, element("strong", { textContent: member.name }), tag, element("button", { type: "button", className: "quiet", textContent: "×", attributes: { "aria-label": `without ${member.name}` }, disabled: scene.members.length < 2, onclick: () => changed((next) => (next.members = next.members.filter(({ name }) => name !== member.name))) })),
+      element("span", { className: "soft", textContent: `${member.count > 1 ? `${member.count} × ` : ""}${member.device.replace(/^(nvidia|apple|amd|intel)-/, "")}` }), element("span", { className: "held", textContent: words.split(",")[0] }), ...(stage ? [strip, bar] : []), foot);
+    const passes = (phase) => hops(phase).some(({ over }) => over.length > 1 && over.some(({ between }) => between.includes(member.name)));
+    const load = (phase) => {
+      const ms = own.reduce((sum, one) => sum + one[`${phase}_ms`], 0);
+      const slowest = Boolean(stage) && stages.length > 1 && own.some((one) => computed(one, phase) >= longest(stages, phase)) && hops(phase).every((hop) => hop.ms <= longest(stages, phase));
+      tag.hidden = !slowest;
+      box.classList.toggle("slowest", slowest);
+      foot.replaceChildren(...(stage ? [element("span", { className: "soft", textContent: `${digits(memory / 2 ** 30)} of ${digits(stage.usable_bytes / 2 ** 30)} GiB` }), element("b", { textContent: time(ms) })] : [element("span", { className: "soft", textContent: !placement ? "" : passes(phase) ? "passes results on" : "its layers are faster elsewhere" })]));
+    };
+    load("decode");
+    loads.push(load);
     const move = (to) => {
       at[member.name] = within(to);
       Object.assign(box.style, { left: `${at[member.name][0]}px`, top: `${at[member.name][1]}px` });
@@ -165,21 +219,21 @@ export function canvas(place, rig, answer, lists, act) {
   }
 
   /** Marks a step of the token; its dot moves over the length of a hop. */
-  async function shown(step, length, phase) {
+  async function shown(step, length) {
     cleared();
-    board.classList.toggle("prefill", phase === "prefill");
     const [from, to] = [home(scene, step.on), home(scene, step.next ?? step.on)];
     const centre = (name) => [at[name][0] + NODE.width / 2, at[name][1] + NODE.height / 2];
+    const over = step.layers ? [] : way(scene.links, from, to);
     if (step.layers) boxes[from].classList.add("at");
-    else lines.find(({ between }) => between.includes(from) && between.includes(to))?.line.classList.add("at");
+    lines.filter(({ link }) => over.includes(link)).forEach(({ line }) => line.classList.add("at"));
     const dot = element("span", { className: "token", attributes: { "aria-hidden": "true" } });
     board.append(dot);
-    const [[x, y], [x2, y2]] = step.layers ? [centre(from), centre(from)] : [centre(from), centre(to)];
+    const stops = stations(over, from).map(centre);
+    const middle = stops.length > 2 ? stops[1] : stops[0].map((value, axis) => (value + stops.at(-1)[axis]) / 2);
     // A resting dot is in the middle of its hop.
-    Object.assign(dot.style, { left: `${(x + x2) / 2}px`, top: `${(y + y2) / 2}px` });
+    Object.assign(dot.style, { left: `${middle[0]}px`, top: `${middle[1]}px` });
     if (!length) return;
-    const half = [(x2 - x) / 2, (y2 - y) / 2];
-    const moved = dot.animate([{ translate: `${-half[0]}px ${-half[1]}px` }, { translate: `${half[0]}px ${half[1]}px` }], { duration: length });
+    const moved = dot.animate(stops.length > 1 ? stops.map(([x, y]) => ({ translate: `${x - middle[0]}px ${y - middle[1]}px` })) : [{ translate: "0 0" }, { translate: "0 0" }], { duration: length });
     await moved.finished.catch(() => {});
   }
 
@@ -196,7 +250,10 @@ export function canvas(place, rig, answer, lists, act) {
   function edit(link, under) {
     board.querySelector(".pop")?.remove();
     const input = element("input", { type: "text", value: rate(speed(link, lists)), attributes: { "aria-label": "bandwidth each way" } });
-    const close = () => (box.remove(), under.focus());
+    const wireOf = lines.find(({ link: one }) => one === link).line;
+    board.querySelector(".edited")?.classList.remove("edited");
+    wireOf.classList.add("edited");
+    const close = () => (box.remove(), wireOf.classList.remove("edited"), under.focus());
     const set = (text, id = link.link) => {
       if (!bytes(text)) return input.setAttribute("aria-invalid", "true");
       box.remove();
@@ -211,6 +268,7 @@ export function canvas(place, rig, answer, lists, act) {
       element("div", { className: "pop-head" }, element("strong", { textContent: link.between.join(" – ") }), element("button", { type: "button", className: "quiet", textContent: "×", onclick: close, attributes: { "aria-label": "close" } })),
       element("label", {}, "Bandwidth each way", input),
       element("div", { className: "options" }, ...presets),
+      ...costs(link),
       element("div", { className: "row" }, element("button", { type: "button", className: "primary", textContent: "Set", onclick: () => set(input.value) }), element("button", { type: "button", className: "plain", textContent: "No link", onclick: () => (box.remove(), changed((next) => (next.links = next.links.filter(({ between }) => between.join() !== link.between.join())))) })));
     box.onkeydown = (event) => {
       if (event.key === "Escape") event.stopPropagation(), close();
@@ -220,6 +278,12 @@ export function canvas(place, rig, answer, lists, act) {
     Object.assign(box.style, { left: `${Math.max(0, Math.min(under.offsetLeft, width - box.offsetWidth))}px`, top: `${under.offsetTop + 20}px` });
     input.focus();
     input.select();
+  }
+
+  /** The part of a link in a token. */
+  function costs(link) {
+    const ms = hops("decode").filter(({ over }) => over.includes(link)).reduce((sum, hop) => sum + hop.ms, 0);
+    return ms > 0 ? [element("p", { className: "soft", textContent: `Costs ${time(ms)} of ${time(placement.token_ms)} a token: ${ms > longest(stages, "decode") ? "the bottleneck" : "not the bottleneck"}.` })] : [];
   }
 
   /** A device to add, and the links as a topology. */
@@ -239,6 +303,58 @@ export function canvas(place, rig, answer, lists, act) {
     }) }));
     return [element("div", { className: "row scene-tools" }, element("strong", { textContent: bound(answer), className: "grow" }), ...(token?.controls ?? []), device, element("span", { className: "soft", textContent: "links as" }), ...shapes)];
   }
+}
+
+/** The links of the way from one member to another, the fewest. */
+function way(links, from, to) {
+  const seen = new Map([[from, []]]);
+  for (const [name, over] of seen) {
+    if (name === to) return over;
+    for (const link of links) {
+      const next = link.between.includes(name) ? link.between.find((one) => one !== name) : undefined;
+      if (next !== undefined && !seen.has(next)) seen.set(next, [...over, link]);
+    }
+  }
+  return [];
+}
+
+/** The members along links, from the first. */
+const stations = (over, from) => over.reduce((all, { between }) => [...all, between.find((name) => name !== all.at(-1))], [from]);
+
+/** Time of a stage in a phase without its transfer, ms; the longest of all. */
+const computed = (stage, phase) => (phase === "prefill" ? stage.prefill_ms - (stage.prefill_send_ms ?? 0) : stage.decode_ms - stage.send_ms);
+const longest = (stages, phase) => Math.max(...stages.map((stage) => computed(stage, phase)));
+
+/** Time from one transfer of a link to its next, ms: of a prompt, or of the tokens of a micro-batch. */
+const cycle = (placement, phase) => (phase === "prefill" ? placement.prefill_ms : (1e3 * placement.requests_each) / placement.decode_tok_s);
+
+/** The marks of the scene in words. */
+function legend(stages, links) {
+  const mark = (kind, text) => element("span", {}, element("i", { className: kind, attributes: { "aria-hidden": "true" } }), text);
+  return element("p", { className: "board-legend" }, ...(stages.length ? [mark("key layers", `layers held, of ${stages.at(-1).last_layer + 1}`), mark("key memory", "memory")] : []), ...(links.length ? ["link: width = bandwidth; sends", mark("key low", "below 40 %"), mark("key middle", "to 80 %"), mark("key high", "above, of the time"), mark("key idle", "not used")] : []));
+}
+
+/** The times of the stages as bars. */
+function balance(stages, name) {
+  if (stages.length < 2) return [];
+  const most = longest(stages, "decode");
+  const least = Math.min(...stages.map((stage) => computed(stage, "decode")));
+  const rows = stages.map((stage) => {
+    const bar = element("span", { className: "stage-bar", attributes: { "aria-hidden": "true" } });
+    bar.style.width = `${(computed(stage, "decode") / most) * 100}%`;
+    return element("div", { className: "stage-row" }, element("span", { textContent: name(stage.member) }), element("span", {}, bar), element("b", { textContent: time(computed(stage, "decode")) }));
+  });
+  return [element("article", { className: "card" }, element("h2", {}, element("span", { textContent: 1 - least / most < 0.2 ? `Stages, balanced within ${percent(1 - least / most)}` : "Stages of a token" })), ...rows)];
+}
+
+/** The answer in a line: the devices that are used, and those that are not needed. */
+export function sentence({ placement, question, status }) {
+  if (!placement) return [element("h1", { textContent: `${short(question.model).replace(/^.*\//, "")} on ${question.rig}: ${status.replaceAll("_", " ")}` })];
+  const { stages, unused } = placement;
+  const used = stages.reduce((sum, { copies }) => sum + 1 + copies.length, 0);
+  const count = `${used} of ${used + unused.length} devices`;
+  const left = unused.length === 1 ? `; ${unused[0]} holds no layers` : unused.length ? `; ${unused.slice(0, -1).join(", ")} and ${unused.at(-1)} hold no layers` : "";
+  return [element("h1", {}, `${short(question.model).replace(/^.*\//, "")} runs on `, element("em", { textContent: unused.length ? count : used === 1 ? "one device" : `all ${used} devices` }), `: ${digits(placement.decode_tok_s)} tok/s${unused.length > 3 ? "" : left}`), element("p", { className: "sub", textContent: [question.rig, question.weight_format, `E2E of a request ${time(placement.request_ms)}`, status.replaceAll("_", " ")].join(" · ") })];
 }
 
 const bound = ({ placement: of }) => (of ? `${time(of.token_ms)} a token · ${digits(of.decode_tok_s)} tok/s · prefill ${time(of.prefill_ms)}` : "no placement fits");

@@ -97,7 +97,12 @@ export function offer(form, legal) {
 /** Chooses degrees in the menus of a form: `tp2 pp4`. */
 export function choose(form, degrees) {
   const given = new Map([...degrees.matchAll(/([a-z_]+)(\d+)/g)].map(([, name, degree]) => [name, degree]));
-  for (const menu of form.querySelectorAll("select[data-degree]")) menu.value = given.get(menu.dataset.degree) ?? "";
+  for (const menu of form.querySelectorAll("select[data-degree]")) {
+    const degree = given.get(menu.dataset.degree) ?? "";
+    // The legal ones are offered by the first answer.
+    if (![...menu.options].some(({ value: one }) => one === degree)) menu.append(new Option(degree, degree));
+    menu.value = degree;
+  }
 }
 
 /** Marks the input of a faulty key; whether there is one. */

@@ -111,12 +111,14 @@ export function groups(place, nodes, { title = "", notes = [], opened = {}, chan
     const all = [...new Set(part.flatMap(({ devices }) => devices.map(({ of }) => of)))];
     return all.length > 3 ? `${all.slice(0, 2).join(", ")} to ${all.at(-1)}` : all.join(", ");
   };
+  const full = (devices) => `${percent(Math.max(...devices.map(({ memory }) => memory)))} full`;
+  const head = (name, devices) => element("span", { className: "node-foot" }, element("strong", { textContent: name }), " ", element("span", { className: "soft", textContent: full(devices) }));
   const cells = (devices) => element("span", { className: `cells${devices.length > 16 ? " many" : ""}`, attributes: { "aria-hidden": "true" } }, ...devices.map((one) => element("i", { className: `cell ${shade(one)}` })));
-  const box = (name, part, act) => element("button", { type: "button", className: "group", onclick: act, attributes: { "aria-label": `${name}: ${words(part)}. Opens.` } }, element("strong", { textContent: name }), ...part.map(({ devices }) => cells(devices)), element("span", { className: "soft", textContent: words(part) }));
+  const box = (name, part, act) => element("button", { type: "button", className: "group", onclick: act, attributes: { "aria-label": `${name} ${full(part.flatMap(({ devices }) => devices))}: ${words(part)}. Opens.` } }, head(name, part.flatMap(({ devices }) => devices)), " ", ...part.map(({ devices }) => cells(devices)), element("span", { className: "soft", textContent: words(part) }));
 
   function named(node) {
     const list = node.devices.map((one) => element("button", { type: "button", className: `cell device ${shade(one)}`, textContent: one.short, title: `${one.name}: ${one.words}`, attributes: { "aria-label": `${one.short}, ${one.name}: ${one.words}` }, onclick: () => (line.textContent = `${node.name} · ${one.name}: ${one.words}`) }));
-    return element("div", { className: "group named" }, element("strong", { textContent: node.name }), element("span", { className: "cells" }, ...list));
+    return element("div", { className: "group named" }, head(node.name, node.devices), element("span", { className: "cells" }, ...list));
   }
 
   function draw() {

@@ -10,16 +10,15 @@ export function steps(placement, phase) {
   return stages.flatMap((stage, at) => {
     const next = stages[at + 1];
     const layers = `layers ${stage.first_layer} to ${stage.last_layer}${stage.head ? " and the head" : ""}`;
-    // A prefill's transfers are part of the times of its stages.
-    if (phase === "prefill") return [{ on: stage.member, next: next?.member, layers, ms: stage.prefill_ms, hop: 0 }];
-    const held = { on: stage.member, layers, ms: stage.decode_ms - stage.send_ms };
-    return next ? [held, { on: stage.member, next: next.member, ms: stage.send_ms, hop: stage.send_ms }] : [held];
+    const [whole, send] = phase === "prefill" ? [stage.prefill_ms, stage.prefill_send_ms ?? 0] : [stage.decode_ms, stage.send_ms];
+    const held = { on: stage.member, layers, ms: whole - (next ? send : 0) };
+    return next ? [held, { on: stage.member, next: next.member, ms: send }] : [held];
   });
 }
 
 /**
  * The controls and the line of a token. `scene` moves it: `shown(step, length)` marks a step and animates it over a length
- * in ms, or at once where that is 0; it resolves at the end. `cleared()` takes the marks away.
+ * in ms, or at once where that is 0; it resolves at the end. `cleared()` takes the marks away, `chosen(phase)` draws a phase.
  */
 export function player(placement, isl, scene) {
   const calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
@@ -38,7 +37,7 @@ export function player(placement, isl, scene) {
   }
 
   function start() {
-    line.textContent = phase === "decode" ? `A token takes ${time(whole())}${placement.stages.length > 1 ? ": each device computes its layers and sends the result on" : " on one device"}.` : `A prompt of ${digits(isl)} tokens takes ${time(whole())}${placement.stages.length > 1 ? "; the transfers are part of the times of the devices" : " on one device"}.`;
+    line.textContent = phase === "decode" ? `A token takes ${time(whole())}${placement.stages.length > 1 ? ": each device computes its layers and sends the result on" : " on one device"}.` : `A prompt of ${digits(isl)} tokens takes ${time(whole())}${placement.stages.length > 1 ? ": each device computes its layers and sends the results of all tokens on" : " on one device"}.`;
   }
 
   async function show(number, length) {
@@ -46,7 +45,7 @@ export function player(placement, isl, scene) {
     if (number >= list.length) return reset();
     at = number;
     line.textContent = words(list[number], number);
-    return scene.shown(list[number], length, phase);
+    return scene.shown(list[number], length);
   }
 
   function label() {
@@ -69,6 +68,7 @@ export function player(placement, isl, scene) {
 
   function choose(name) {
     phase = name;
+    scene.chosen(phase);
     reset();
   }
 

@@ -339,8 +339,16 @@ async function played(page, address) {
   assert.equal(await page.locator(".token, .node.at, .wire.at").count(), 0);
   await page.click(".scene-tools .seg >> text=prefill");
   assert.match(await line(), /A prompt of 2,048 tokens takes/);
+  // A prompt has hops of its own, whose times add up too; loads and times are those of the phase.
+  assert.match(await page.textContent(".wire-label:not(.idle)"), /[\d.]+ (m|µ)s a prompt/);
   await page.click(".scene-tools >> text=Step");
-  assert.match(await line(), /^1 of 2 · /);
+  assert.match(await line(), /^1 of 3 · /);
+  await page.click(".scene-tools >> text=Step");
+  assert.match(await line(), /^2 of 3 · \S+ → \S+ · [\d.]+ (m|µ)s, /);
+  assert.equal(await page.locator(".wire.at").count(), 1);
+  await page.click(".scene-tools >> text=Step");
+  const [, sum, prompt] = (await line()).match(/^3 of 3 · .* · (.+) of (.+)$/);
+  assert.equal(sum, prompt);
   // With motion it plays to the end, and stops where it is paused.
   await page.emulateMedia({ reducedMotion: "no-preference" });
   await page.click(".scene-tools .seg >> text=decode");
@@ -356,15 +364,148 @@ async function played(page, address) {
   await accessible(page, "a token");
 }
 
+/** Links: the load is a colour with a legend, unused ones are dashed, the bottleneck is marked, and a token's way has its time. */
+async function links(page, address) {
+  await visit(page, address, "where?model=Llama-3.3-70B&hardware=pcie-four-cards");
+  await page.waitForSelector(".wire-label");
+  assert.match((await texts(page, ".wire-label:not(.idle)")).join(), /^63 GB\/s · (<1|\d+) %\s*[\d.]+ µs a token$/);
+  assert.deepEqual(await texts(page, ".wire-label.idle .words"), ["not used", "not used"]);
+  const strokes = await page.$$eval(".wire", (all) => all.map((one) => [one.classList.contains("idle"), getComputedStyle(one).strokeDasharray !== "none"]));
+  assert.ok(strokes.length === 3 && strokes.every(([idle, dashed]) => idle === dashed), JSON.stringify(strokes));
+  assert.match(await page.textContent(".board-legend"), /layers held, of 80.*memory.*below 40 %.*to 80 %.*above.*not used/s);
+  assert.deepEqual(await page.$$eval(".node.slowest strong", (all) => all.map((one) => one.textContent)), ["5090"]);
+  assert.ok(await page.isVisible(".node.slowest >> text=bottleneck"));
+  assert.match(await page.textContent(".node.slowest .node-foot"), /[\d.]+ of [\d.]+ GiB\s*[\d.]+ ms/);
+  assert.match(await page.textContent("#scene h1"), /runs on 2 of 4 devices: [\d.]+ tok\/s; 3090 and 3060 hold no layers/);
+  await page.click(".wire-label:not(.idle)");
+  assert.match(await page.textContent(".board .pop"), /Costs [\d.]+ µs of [\d.]+ ms a token: not the bottleneck/);
+  await page.keyboard.press("Escape");
+  // A slow link sends for most of the time, and is the bottleneck.
+  await visit(page, address, "where?model=Llama-3.3-70B&hardware=rtx-4090-3090");
+  await page.waitForSelector(".wire.low", { state: "attached" });
+  assert.equal(await page.locator(".node.slowest").count(), 1);
+  await page.focus(".wire-label");
+  await page.keyboard.press("Enter");
+  await page.keyboard.type("0.2 MB/s");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector(".wire.middle", { state: "attached" });
+  await settled(page);
+  assert.match(await page.textContent(".wire-label"), /0\.2 MB\/s · [4-7]\d % [\d.]+ ms a token.*bottleneck/);
+  assert.equal(await page.locator(".node.slowest").count(), 0);
+  await accessible(page, "links");
+}
+
+/** The tree folds by the pointer and by arrows with sums, the roofline is walked, and all parts of the view select together. */
+async function operators(page, address) {
+  await visit(page, address, "numbers?model=Llama-3.1-8B&hardware=2xh100");
+  await page.waitForSelector(".tree");
+  const row = (name) => page.locator(`.tree tr:visible:has(th:text-is("${name}"))`).first();
+  const open = (name) => row(name).getAttribute("aria-expanded");
+  const visible = () => page.locator(".tree tbody tr:visible").count();
+  assert.match(await page.textContent("[data-page=numbers] h1"), /^A decode step takes [\d.]+ (m|µ)s, \d+ % of it /);
+  // A group's time is the sum of those of its rows.
+  const spent = await page.$$eval(".tree tbody tr", (all) => all.map((one) => [one.getAttribute("aria-level"), one.dataset.op, Number.parseFloat(one.cells[1].textContent), one.cells[6].textContent.trim()]));
+  const ms = (text) => Number.parseFloat(text.replaceAll(",", "")) * (/µs/.test(text) ? 1e-3 : 1);
+  for (const [level, key, , time] of spent.filter(([one]) => one !== "3")) {
+    const own = spent.filter(([one, other]) => Number(one) === Number(level) + 1 && other.startsWith(`${key}/`)).reduce((sum, [, , , text]) => sum + ms(text), 0);
+    assert.ok(Math.abs(own / ms(time) - 1) < 0.02, `${key}: ${own} of ${time}`);
+  }
+  const before = await visible();
+  assert.equal(await open("Decode step"), "true");
+  await row("Decode step").locator("th").click();
+  assert.equal(await open("Decode step"), "false");
+  assert.ok((await visible()) < before);
+  // Right opens, right again goes in; left closes, and left again goes out.
+  await page.keyboard.press("ArrowRight");
+  assert.equal(await open("Decode step"), "true");
+  assert.equal(await visible(), before);
+  await page.keyboard.press("ArrowRight");
+  const level = () => page.evaluate(() => document.activeElement.getAttribute("aria-level"));
+  assert.equal(await level(), "2");
+  const part = await page.evaluate(() => document.activeElement.getAttribute("aria-expanded"));
+  if (part === "true") await page.keyboard.press("ArrowLeft");
+  await page.keyboard.press("ArrowRight");
+  await page.keyboard.press("ArrowRight");
+  assert.equal(await level(), "3");
+  // The row is chosen in the timeline and the roofline as well, and Enter opens its formula.
+  await page.keyboard.press("End");
+  await page.keyboard.press("Home");
+  assert.equal(await level(), "1");
+  await row("feed forward").locator("th").click();
+  assert.ok((await page.locator(".dot.chosen").count()) > 0 && (await page.locator(".piece.chosen").count()) > 0);
+  assert.match(await page.textContent(".numbers .token-line"), /feed forward · [\d.]+ (m|µ)s, \d+ % · bound by/);
+  await page.focus(".roofline .plot");
+  await page.keyboard.press("End");
+  const last = await page.textContent(".roofline .tip");
+  assert.match(last, /attained.*FLOP\/s.*intensity.*FLOP\/B.*time/s);
+  const chosen = await page.getAttribute(".tree tr.chosen", "data-op");
+  assert.equal(await page.locator(`.tree tr[data-op="${chosen}"]:visible`).count(), 1);
+  await page.keyboard.press("ArrowLeft");
+  assert.notEqual(await page.textContent(".roofline .tip"), last);
+  await page.keyboard.press("Enter");
+  await page.waitForSelector("#explained .term");
+  await page.keyboard.press("Escape");
+  assert.ok(await page.isHidden(".roofline .tip"));
+  await page.keyboard.press("Escape");
+  assert.ok(await page.isHidden("#panel"));
+  // The roofs have names and rates; the pointer shows a dot.
+  assert.match((await texts(page, ".roofline text.on")).join(), /3\.35 TB\/s.*BF16 989 TFLOP\/s/);
+  const dot = await page.locator(".dot.decode").last().boundingBox();
+  await page.mouse.move(dot.x + dot.width / 2 + 6, dot.y + dot.height / 2);
+  await page.waitForSelector(".roofline .tip:visible");
+  await page.mouse.move(5, 5);
+  assert.ok(await page.isHidden(".roofline .tip"));
+  // Segments by keys, in the other phase.
+  await page.click(".timeline .seg >> text=prefill");
+  await page.focus(".strip >> nth=1");
+  await page.keyboard.press("End");
+  await page.keyboard.press("ArrowLeft");
+  assert.match(await page.textContent(".numbers .token-line"), /^Prefill · /);
+  await page.focus(".tree tr.chosen");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector("#explained .term");
+  assert.match(await page.textContent("#trail"), /^prefill\//);
+  await page.keyboard.press("Escape");
+  await page.click(".numbers .seg >> text=flat");
+  assert.ok((await page.isVisible("#operators")) && (await page.isHidden(".tree")));
+  await page.click(".numbers .seg >> text=tree");
+  await accessible(page, "numbers");
+}
+
+/** A static batch opens with the degrees of the answer; memory and compute follow each choice at once. */
+async function degrees(page, address) {
+  await visit(page, address, "layers?model=Llama-3.3-70B&hardware=8xh100");
+  await page.waitForSelector(".degrees");
+  assert.match(await page.textContent("[data-page=layers] .sub"), /degrees and formats of the answer, 4 x tp2 @/);
+  assert.equal(await page.inputValue("[name=\"plan.tp\"]"), "2");
+  const figures = () => texts(page, ".degrees .card >> nth=1 >> .figure");
+  const first = await figures();
+  assert.match(first[0], /memory\s*[\d.]+ of 73\.3 GiB fits$/);
+  await page.focus("[name=\"plan.tp\"]");
+  await page.keyboard.press("ArrowDown");
+  await page.waitForFunction(() => /Decode: tp4, 4 devices/.test(document.querySelector(".degrees").textContent));
+  const [memory, compute] = await figures();
+  assert.match(memory, /fits −\d+ %$/);
+  assert.match(compute, /FLOP −50 %$/);
+  // A number is computed while it is typed.
+  await page.click("[name=batch]");
+  await page.keyboard.press("End");
+  await page.keyboard.type("6");
+  await page.waitForFunction(() => /batch 16/.test(document.querySelector("[data-page=layers] .output section > h2").textContent));
+  assert.equal(await page.evaluate(() => document.activeElement.name), "batch");
+  await accessible(page, "layers");
+}
+
 /** Many devices are racks, nodes and single ones; arrows walk, Enter opens, Escape goes back. */
 async function racks(page, address) {
   await visit(page, address, "where?model=Llama-3.1-8B&hardware=16x8xh100&plan=128 x tp1 @64");
   await page.waitForSelector(".groups .group");
   assert.equal(await page.locator(".groups .group").count(), 16);
   assert.match(await page.textContent(".side-by-side table"), /replica, layers 0 to 31\s*128/);
+  await accessible(page, "nodes");
   await page.focus(".groups button >> nth=0");
   await page.keyboard.press("ArrowRight");
-  assert.match(await page.evaluate(() => document.activeElement.getAttribute("aria-label")), /2: replica 9/);
+  assert.match(await page.evaluate(() => document.activeElement.getAttribute("aria-label")), /2 \d+ % full: replica 9/);
   await page.keyboard.press("ArrowDown");
   await page.keyboard.press("ArrowUp");
   await page.keyboard.press("Enter");
@@ -421,28 +562,38 @@ async function phone(browser, address) {
   const { page, faults, close } = await opened(browser, address, { viewport: { width: 375, height: 812 }, hasTouch: true, isMobile: true });
   for (const view of ["ask", "answer", "why", "numbers", "layers", "where", "compare", "accuracy", "buy"]) {
     await visit(page, address, `${view}?${QUESTION}`);
+    if (view === "numbers") await page.waitForSelector(".tree");
     const small = await page.$$eval("[data-page]:not([hidden]) svg text", (all) => all.filter((one) => one.getClientRects().length).map((one) => [one.textContent, parseFloat(getComputedStyle(one).fontSize) * (one.getScreenCTM()?.a ?? 1)]).filter(([text, size]) => text && size < 10.95));
     assert.deepEqual(small.slice(0, 5), [], view);
-    const tiny = await page.$$eval("header button, [data-page]:not([hidden]) :is(button.plain, .seg button, .group, .device, .trail button), .slo-handle, nav a", (all) => all.filter((one) => one.offsetParent).map((one) => [one.outerHTML.slice(0, 80), one.offsetWidth, one.offsetHeight]).filter(([, width, height]) => width < 24 || height < 24));
+    const tiny = await page.$$eval("header button, [data-page]:not([hidden]) :is(button.plain, .seg button, .group, .device, .trail button, .strip, .tree tr, .tree button, .wire-label, .node button), .slo-handle, nav a", (all) => all.filter((one) => one.offsetParent).map((one) => [one.outerHTML.slice(0, 80), one.offsetWidth, one.offsetHeight]).filter(([, width, height]) => width < 24 || height < 24));
     assert.deepEqual(tiny, [], view);
     // Nothing scrolls sideways on the narrowest screen.
     await page.setViewportSize({ width: 320, height: 640 });
     assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= 320, `${view} at 320 px`);
     await page.setViewportSize({ width: 375, height: 812 });
   }
+  // The scene is a chain, whose labels are over no device.
+  await visit(page, address, "where?model=Llama-3.3-70B&hardware=pcie-four-cards");
+  await page.waitForSelector(".wire-label");
+  const boxes = await page.$$eval(".board :is(.node, .wire-label)", (all) => all.map((one) => [one.textContent, one.getBoundingClientRect(), Number.parseFloat(getComputedStyle(one).fontSize)]).map(([text, { x, y, width, height }, size]) => ({ text, x, y, width, height, size })));
+  for (const box of boxes) {
+    assert.ok(box.width >= 24 && box.height >= 24 && box.size >= 11 && box.x >= 0 && box.x + box.width <= 375, JSON.stringify(box));
+    const over = boxes.filter((other) => other !== box && other.x < box.x + box.width && box.x < other.x + other.width && other.y < box.y + box.height - 1 && box.y < other.y + other.height - 1);
+    assert.deepEqual(over.map(({ text }) => text), [], box.text);
+  }
   await visit(page, address, `answer?${QUESTION}`);
-  await page.locator(".plot").scrollIntoViewIfNeeded();
+  await page.locator("[data-page=answer] .plot").scrollIntoViewIfNeeded();
   const { x, y } = await point(page, -1);
   await page.touchscreen.tap(x, y);
-  const card = await page.locator(".tip").boundingBox();
+  const card = await page.locator("[data-page=answer] .tip").boundingBox();
   assert.ok(card.x >= 0 && card.x + card.width <= 375 && card.y + card.height <= 812, JSON.stringify(card));
-  await page.tap(".tip >> text=Open");
+  await page.tap("[data-page=answer] .tip >> text=Open");
   await page.waitForFunction(() => location.hash.includes("plan="));
   assert.deepEqual(faults, []);
   await close();
 }
 
-const TESTS = { palette, chips, screen, front, states, gone, compare, where, played, racks, examples, buy: tools.buy, models: tools.models, measured: tools.measured, groups: tools.groups };
+const TESTS = { palette, chips, screen, front, states, gone, compare, where, played, links, operators, degrees, racks, examples, buy: tools.buy, models: tools.models, measured: tools.measured, groups: tools.groups };
 
 /** All instruments of the page at an address. */
 export async function instruments(browser, address, names = Object.keys(TESTS)) {

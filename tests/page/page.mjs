@@ -140,7 +140,7 @@ async function forms(page, address) {
   await page.waitForFunction(() => document.querySelector("[data-page=layers] .output h2").textContent.includes("tp8"));
   assert.match(await page.textContent("[data-page=layers] .output"), /At least \d+ device/);
   await page.click("[data-degrees]");
-  await page.waitForFunction(() => document.querySelector("[data-page=layers] .output h2").textContent.includes("tp2"));
+  await page.waitForFunction(() => document.querySelector("[data-page=layers] .output h2").textContent.includes("tp1"));
   await visit(page, address, "accuracy?model=Llama-3.1-8B&hardware=1xh100&plan=1 x tp1 @64");
   await page.fill("[name=output_tok_s]", "900000");
   await page.click("form[data-request=diagnose] button");

@@ -40,7 +40,11 @@ pub fn placement_report(problem: &PlacementProblem, solved: &SolvedPlacement) ->
     let name = |at: usize| problem.members[at].name.clone();
     let report = |(at, stage): (usize, &Stage)| {
         let (offer, member) = (&problem.members[stage.member], &token.chain.members[stage.member]);
-        let alone = member.ticks(layers, stage.from, stage.to, HostOverhead::Once).unwrap_or_default();
+        let alone = |priced: &PricedChain| {
+            let member = &priced.chain.members[stage.member];
+            let ticks = member.ticks(layers, stage.from, stage.to, HostOverhead::Once);
+            1e3 * priced.seconds(ticks.unwrap_or_default())
+        };
         let pages = member.pages(layers, stage.from, stage.to).0;
         let over = token.chain.over(stage);
         let time = |times: &[f64]| times.get(at).map_or(f64::NAN, |seconds| 1e3 * seconds);
@@ -55,7 +59,8 @@ pub fn placement_report(problem: &PlacementProblem, solved: &SolvedPlacement) ->
             head: stage.to == layers,
             decode_ms: time(&decode),
             prefill_ms: time(&prefill),
-            send_ms: (time(&decode) - 1e3 * token.seconds(alone)).max(0.0),
+            send_ms: (time(&decode) - alone(&token)).max(0.0),
+            prefill_send_ms: (time(&prefill) - alone(&prompt)).max(0.0),
             memory_bytes: pages as f64 * PAGE,
             usable_bytes: member.usable as f64 * PAGE,
             offloaded_bytes: over as f64 * PAGE,
