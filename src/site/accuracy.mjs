@@ -1,6 +1,7 @@
 // Accuracy: measured against predicted as a scatter, held-out errors with their intervals, the reader's own measurements
 // with their class, and the errors of a store of runs over time.
 import { FAMILIES, entry, factors, field, graph, label, line, lines, menu, named, segments, shape } from "./chart.mjs";
+import { refused } from "./engine.mjs";
 import { digits, drawn, element, percent, plain, short, time } from "./figures.mjs";
 
 /** Lines next to the diagonal, as factors. */
@@ -198,4 +199,17 @@ function overTime(dated, figure, versions) {
     chart: [element("p", { className: "soft", textContent: `${DRIFT[figure]}: predicted / observed by the calibration in force · shaded: close` }), made, element("p", { className: "soft legend" }, ...families.slice(0, FAMILIES).map((name, at) => entry(at, name)))],
     placed: () => {},
   };
+}
+
+/** Own runs with their predictions; facts that their file lacks are those of the question. */
+export async function owned({ name, csv }, { scenario, plan, hardware }, answer) {
+  const { model, runtime = "vllm", weight_format: format, isl, osl, concurrency } = scenario;
+  const degree = (pattern) => Number(plan.match(pattern)?.[1]) || undefined;
+  const given = { model, hardware: scenario.hardware ?? hardware, runtime, weight_format: format, isl, osl, concurrency, tp: degree(/tp(\d+)/), pp: degree(/pp(\d+)/), replicas: degree(/^(\d+) x/) };
+  const validated = async (more) => listed(JSON.parse(await answer("validate", { tables: [{ name, csv }], ...more }, "json")), name);
+  try {
+    return await validated({}).catch(refused(() => validated({ given })));
+  } catch (fault) {
+    return refused(() => ({ own: [], summary: "", fault: fault.message }))(fault);
+  }
 }

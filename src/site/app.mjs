@@ -5,7 +5,7 @@ import { OWN, canvas, sentence } from "./canvas.mjs";
 import { card } from "./card.mjs";
 import { chips } from "./chips.mjs";
 import { table } from "./compare.mjs";
-import { engine } from "./engine.mjs";
+import { engine, once, refused } from "./engine.mjs";
 import * as forms from "./forms.mjs";
 import { instrument } from "./front.mjs";
 import { fabric, groups, planned as ranked } from "./groups.mjs";
@@ -14,6 +14,7 @@ import * as layers from "./layers.mjs";
 import * as library from "./library.mjs";
 import * as link from "./link.mjs";
 import { numbers } from "./numbers.mjs";
+import { roofs } from "./roofline.mjs";
 import * as palette from "./palette.mjs";
 import * as pins from "./pins.mjs";
 import { understood } from "./pasted.mjs";
@@ -21,7 +22,7 @@ import { worded } from "./phrases.mjs";
 import { shortcuts } from "./shortcuts.mjs";
 import { states } from "./states.mjs";
 import { filter, sort } from "./tables.mjs";
-import { element, percent } from "./figures.mjs";
+import { element, percent, redrawn } from "./figures.mjs";
 import * as toast from "./toast.mjs";
 import { copied, pace, save } from "./tools.mjs";
 
@@ -331,14 +332,6 @@ async function recommended(form, target, body) {
   bought();
 }
 
-/** Runs a drawing again and keeps the focus on what was picked. */
-function redrawn(target, draw) {
-  const places = () => [...target.querySelectorAll("[data-pick], select.pick, .offer button")];
-  const at = places().indexOf(document.activeElement);
-  draw();
-  if (at >= 0) places()[at]?.focus({ preventScroll: true });
-}
-
 /** Draws the offers, and again where another part of them is to be shown. */
 function bought() {
   const form = page("buy").querySelector("form");
@@ -364,17 +357,6 @@ const [PUBLISHED, LINKED] = [1000, 1 << 17];
 /** The plan of the question, as answered where it is. */
 const posed = () => (JSON.stringify([requested(), state.files]) === state.shown && page("answer").querySelector("section[data-notation]") ? planned() : requested()[1].scenario);
 
-/** Does something else where a request was refused; other faults stay faults. */
-const refused = (other) => (fault) => (fault.key === undefined ? Promise.reject(fault) : other());
-
-/** Answers that further changes of the view leave as they are, by their request. */
-const known = new Map();
-async function once(name, request, work) {
-  const key = JSON.stringify(request);
-  if (known.get(name)?.key !== key) known.set(name, { key, value: await work() });
-  return known.get(name).value;
-}
-
 /** Measured against predicted: the published runs, held-out errors, own runs, and those of a store. */
 async function accurate() {
   const target = $("measured");
@@ -390,27 +372,13 @@ async function accurate() {
       profile: await once("profile", [runtime, state.files], () => parsed("catalog", { kind: "runtimes", name: runtime })),
       near: await once("near", [scenario, state.files], () => near(scenario).catch(refused(() => near(REFERENCE)))),
       stored: await source.measured(),
-      own: runs && (await owned(runs)),
+      own: runs && (await accuracy.owned(runs, { scenario: forms.scenario(question), plan: forms.plan(question), hardware: line.hardware() }, answer)),
     }));
     if (!found) return;
     target.dataset.answered = wanted;
     state.accuracy = { ...found, runtime };
   }
   compareMeasured();
-}
-
-/** Own runs with their predictions; facts that their file lacks are those of the question. */
-async function owned({ name, csv }) {
-  const { model, hardware, runtime = "vllm", weight_format: format, isl, osl, concurrency } = forms.scenario(question);
-  const plan = forms.plan(question);
-  const degree = (pattern) => Number(plan.match(pattern)?.[1]) || undefined;
-  const given = { model, hardware: hardware ?? line.hardware(), runtime, weight_format: format, isl, osl, concurrency, tp: degree(/tp(\d+)/), pp: degree(/pp(\d+)/), replicas: degree(/^(\d+) x/) };
-  const validated = async (more) => accuracy.listed(JSON.parse(await answer("validate", { tables: [{ name, csv }], ...more }, "json")), name);
-  try {
-    return await validated({}).catch(refused(() => validated({ given })));
-  } catch (fault) {
-    return refused(() => ({ own: [], summary: "", fault: fault.message }))(fault);
-  }
 }
 
 /** Numbers that were entered, with their prediction. */
@@ -504,22 +472,9 @@ async function operators() {
   const { shown } = state;
   const section = part("numbers").querySelector("section");
   if (!section?.querySelector("#operators")) return;
-  const [json, peaks] = await Promise.all([answer("estimate", { scenario: planned() }, "json").catch(() => undefined), roofs()]);
+  const [json, peaks] = await Promise.all([answer("estimate", { scenario: planned() }, "json").catch(() => undefined), roofs(forms.scenario(question).hardware ?? line.hardware(), list, answer)]);
   if (json === undefined || shown !== state.shown || !section.isConnected) return;
   numbers(section, JSON.parse(json), peaks, { explain: (number, path) => ((state.trail = []), explain(number, path)) });
-}
-
-/** The named peaks of the device of the question, in FLOP/s; none where it is no device of the catalogue. */
-async function roofs() {
-  const name = (forms.scenario(question).hardware ?? line.hardware()).toLowerCase();
-  const [systems, devices] = await Promise.all([list("systems"), list("devices")]).catch(() => [[], []]);
-  const entry = async (kind, all, wanted) => {
-    const found = all.find(({ id, aliases }) => [id, ...aliases].some((one) => one.toLowerCase() === wanted));
-    return found && JSON.parse(await answer("catalog", { kind, name: found.id }, "json"));
-  };
-  const system = await entry("systems", systems, name);
-  const { peak = {} } = (await entry("devices", devices, system?.device ?? name.replace(/^(\d+x)+/, ""))) ?? {};
-  return Object.entries(peak).map(([format, { value }]) => [format, Number.parseFloat(value) * ({ G: 1e9, T: 1e12, P: 1e15 }[String(value).match(/([GTP])FLOP/)?.[1]] ?? 1)]);
 }
 
 /** The scenario of the shown answer, with its plan. */

@@ -98,3 +98,14 @@ function module(progress) {
 export function engine(progress) {
   return document.documentElement.dataset.engine === "wasm" ? module(progress) : server();
 }
+
+/** Does something else where a request was refused; other faults stay faults. */
+export const refused = (other) => (fault) => (fault.key === undefined ? Promise.reject(fault) : other());
+
+/** Answers that further changes of the view leave as they are, by their request. */
+const known = new Map();
+export async function once(name, request, work) {
+  const key = JSON.stringify(request);
+  if (known.get(name)?.key !== key) known.set(name, { key, value: await work() });
+  return known.get(name).value;
+}

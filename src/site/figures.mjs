@@ -45,3 +45,11 @@ export function drawn(tag, attributes = {}, ...children) {
   made.append(...children);
   return made;
 }
+
+/** Runs a drawing again and keeps the focus on what was picked. */
+export function redrawn(target, draw) {
+  const places = () => [...target.querySelectorAll("[data-pick], select.pick, .offer button")];
+  const at = places().indexOf(document.activeElement);
+  draw();
+  if (at >= 0) places()[at]?.focus({ preventScroll: true });
+}

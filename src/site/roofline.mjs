@@ -198,3 +198,16 @@ function placed(names, labels, plot, at) {
     }
   }
 }
+
+/** The named peaks of a device or system of the catalogue, in FLOP/s; none of others. */
+export async function roofs(name, list, answer) {
+  const [systems, devices] = await Promise.all([list("systems"), list("devices")]).catch(() => [[], []]);
+  const entry = async (kind, all, wanted) => {
+    const found = all.find(({ id, aliases }) => [id, ...aliases].some((one) => one.toLowerCase() === wanted));
+    return found && JSON.parse(await answer("catalog", { kind, name: found.id }, "json"));
+  };
+  const wanted = name.toLowerCase();
+  const system = await entry("systems", systems, wanted);
+  const { peak = {} } = (await entry("devices", devices, system?.device ?? wanted.replace(/^(\d+x)+/, ""))) ?? {};
+  return Object.entries(peak).map(([format, { value }]) => [format, Number.parseFloat(value) * ({ G: 1e9, T: 1e12, P: 1e15 }[String(value).match(/([GTP])FLOP/)?.[1]] ?? 1)]);
+}
