@@ -14,7 +14,7 @@ import * as layers from "./layers.mjs";
 import * as library from "./library.mjs";
 import * as link from "./link.mjs";
 import { numbers } from "./numbers.mjs";
-import { roofs } from "./roofline.mjs";
+import { peaks as roofs } from "./roofline.mjs";
 import * as palette from "./palette.mjs";
 import * as pins from "./pins.mjs";
 import { understood } from "./pasted.mjs";

@@ -200,7 +200,7 @@ function placed(names, labels, plot, at) {
 }
 
 /** The named peaks of a device or system of the catalogue, in FLOP/s; none of others. */
-export async function roofs(name, list, answer) {
+export async function peaks(name, list, answer) {
   const [systems, devices] = await Promise.all([list("systems"), list("devices")]).catch(() => [[], []]);
   const entry = async (kind, all, wanted) => {
     const found = all.find(({ id, aliases }) => [id, ...aliases].some((one) => one.toLowerCase() === wanted));
