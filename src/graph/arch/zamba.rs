@@ -141,6 +141,9 @@ fn second_attention(keys: &Keys<'_>, hidden: Count, rank: Count) -> Result<Atten
         return Err(misfit(kv_heads, format!("{expected}: adapters on keys are as wide as the input")));
     }
     let head_dim = head_dim(hidden, heads)?;
+    // The class sets both, whatever a file says: one that says otherwise was not written by it.
+    keys.only("attention_hidden_size", &json!(both(hidden).value))?;
+    keys.only("attention_head_dim", &json!(head_dim.value))?;
     let attention = Attention {
         output: Some(hidden),
         adapter: Some(rank).filter(|_| adapted),
