@@ -14,7 +14,7 @@ const TEXT: &str = include_str!("declaration.txt");
 /// Bytes of a token before a server counts them: English has about four
 /// (<https://help.openai.com/en/articles/4936856-what-are-tokens-and-how-to-count-them>).
 pub(super) const TOKEN_BYTES: f64 = 4.0;
-/// What makes the pieces of a trace others than the prompts of the same numbers.
+/// Sets the pieces of a trace off from the prompts of the same numbers.
 const OF_PIECES: u64 = 1;
 
 /// How long prompts are in bytes, by the tokens that a server counts in them.

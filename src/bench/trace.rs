@@ -16,7 +16,7 @@ pub struct BenchTrace {
     traffic: SimulatedTraffic,
     /// When each is sent, in seconds from the start of the run.
     times_s: Vec<f64>,
-    /// What a record says of it.
+    /// The part of it that a record keeps.
     pub(super) described: RunTrace,
 }
 
