@@ -19,8 +19,8 @@ fn field<'a>(line: &'a str, key: &str) -> Option<&'a str> {
 
 /// The widest instructions of x86 processors by their flags, and the fp32 operations of a core a clock with them: two
 /// multiply-adds, or an addition and a multiplication, each of as many numbers as a register holds. Of Zen 5 and of Xeons
-/// AVX-512 does twice as much, of others as much as AVX2 (http://numberworld.org/blogs/2024_8_7_zen5_avx512_teardown), and
-/// flags do not say which.
+/// AVX-512 does twice as much, of others as much as AVX2, and flags do not say which
+/// (<http://numberworld.org/blogs/2024_8_7_zen5_avx512_teardown>).
 const WIDEST: [(&[&str], f64, &str); 3] = [
     (&["avx2", "fma"], 32.0, "2 FMA of 256 bit a clock and core, as AVX2 has"),
     (&["avx"], 16.0, "an addition and a multiplication of 256 bit a clock and core, as AVX has"),
