@@ -243,7 +243,7 @@ class MetricsReport(Record):
 
 
 class Intervals(Record):
-    near: Literal['measured', 'hardware_and_runtime', 'load', 'model', 'hardware', 'vendor', 'split', 'nothing']
+    near: Literal['measured', 'hardware_and_runtime', 'load', 'model', 'hardware', 'vendor', 'split', 'hosts', 'nothing']
     ttft_ms: Quantiles
     tpot_ms: Quantiles
     e2e_ms: Quantiles | None
@@ -1144,7 +1144,7 @@ class LatencyIntervals(Record):
 
 class SimulatedIntervals(Record):
     draws: int
-    near: Literal['measured', 'hardware_and_runtime', 'load', 'model', 'hardware', 'vendor', 'split', 'nothing']
+    near: Literal['measured', 'hardware_and_runtime', 'load', 'model', 'hardware', 'vendor', 'split', 'hosts', 'nothing']
     latencies: list[LatencyIntervals]
     output_tok_s: Quantiles
     requests_per_s: Quantiles
@@ -1284,6 +1284,7 @@ class StageReport(Record):
     decode_ms: float
     prefill_ms: float
     send_ms: float
+    prefill_send_ms: float
     memory_bytes: float
     usable_bytes: float
     offloaded_bytes: float
@@ -1304,7 +1305,7 @@ class PlacementReport(Record):
 
 
 class PlacementIntervals(Record):
-    near: Literal['measured', 'hardware_and_runtime', 'load', 'model', 'hardware', 'vendor', 'split', 'nothing']
+    near: Literal['measured', 'hardware_and_runtime', 'load', 'model', 'hardware', 'vendor', 'split', 'hosts', 'nothing']
     token_ms: Quantiles
     prefill_ms: Quantiles
     request_ms: Quantiles
@@ -1432,7 +1433,7 @@ class ExplainedInterval(Record):
     p10: float
     p90: float
     column: str
-    near: Literal['measured', 'hardware_and_runtime', 'load', 'model', 'hardware', 'vendor', 'split', 'nothing']
+    near: Literal['measured', 'hardware_and_runtime', 'load', 'model', 'hardware', 'vendor', 'split', 'hosts', 'nothing']
     why: str
     source: str
     measured: list[MeasuredAt]
@@ -2268,6 +2269,7 @@ class CellCorrection(Record):
     hardware: str
     weight_format: str
     time: ShrunkFactor | None
+    compute: ShrunkFactor | None
     memory: ShrunkFactor | None
     source: str
 
@@ -2275,8 +2277,9 @@ class CellCorrection(Record):
 class FittedCorrection(Record):
     runtime: str
     correction: CellCorrection
-    near: Literal['measured', 'hardware_and_runtime', 'load', 'model', 'hardware', 'vendor', 'split', 'nothing'] | None
+    near: Literal['measured', 'hardware_and_runtime', 'load', 'model', 'hardware', 'vendor', 'split', 'hosts', 'nothing'] | None
     time_ratio: float | None
+    compute_ratio: float | None
     memory_ratio: float | None
 
 
