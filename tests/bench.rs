@@ -338,17 +338,21 @@ fn a_server_that_is_not_there_is_a_fault_of_the_endpoint() {
     assert!(fault.fix.contains("start the server"), "{fault}");
 }
 
-#[test]
-#[ignore = "exact times need a machine of their own: the nightly lane"]
-fn a_simulated_server_is_as_fast_as_predicted() {
-    let deployment = Deployment { plan: Some("1 x tp1 @8".to_owned()), ..Deployment::default() };
-    let scenario = Scenario {
+/// Llama-3.1-8B on an H100 by vLLM, by a plan.
+fn planned(plan: &str) -> Scenario {
+    Scenario {
         model: Some("Llama-3.1-8B".to_owned()),
         hardware: Some("1xh100".to_owned()),
         runtime: Some("vllm".to_owned()),
-        deployment: Some(deployment),
+        deployment: Some(Deployment { plan: Some(plan.to_owned()), ..Deployment::default() }),
         ..Scenario::default()
-    };
+    }
+}
+
+#[test]
+#[ignore = "exact times need a machine of their own: the nightly lane"]
+fn a_simulated_server_is_as_fast_as_predicted() {
+    let scenario = planned("1 x tp1 @8");
     let question = SimulateRequest { scenario: scenario.clone(), ..SimulateRequest::default() };
     let mock = MockDeployment::new(catalog(), &question, &[], &UNCONTROLLED).unwrap();
     let server = Running::of(move |bound, stopped| {
@@ -410,12 +414,7 @@ fn a_launched_server_is_measured_and_stopped() {
 /// A start that fails says why, as a record that holds no line of the output.
 #[test]
 fn a_failed_start_is_a_record_with_its_reason() {
-    let scenario = Scenario {
-        model: Some("Llama-3.1-8B".to_owned()),
-        hardware: Some("1xh100".to_owned()),
-        deployment: Some(Deployment { plan: Some("1 x tp1".to_owned()), ..Deployment::default() }),
-        ..Scenario::default()
-    };
+    let scenario = Scenario { runtime: None, ..planned("1 x tp1") };
     let subject = BenchSubject::of(catalog(), scenario).unwrap();
     let point = LoadPoint { isl: 64, osl: 8, load: PointLoad::Clients(2) };
     let found = subject.estimate(&point).unwrap().unwrap();

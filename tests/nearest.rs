@@ -70,6 +70,8 @@ fn with_any_every_published_row_is_listed() {
         all.rows.iter().map(|row| row.hardware.as_str()).collect();
     assert!(all.rows.len() > 500 && devices.len() > 5, "{} rows, {devices:?}", all.rows.len());
     assert!(all.known > own.known && all.rows.is_sorted_by(|a, b| a.distance <= b.distance));
+    let text = all.text();
+    assert!(text.contains(" on nvidia-"), "{text}");
     for row in &own.rows {
         let same = all.rows.iter().find(|other| other.id == row.id).unwrap();
         assert_eq!(

@@ -137,6 +137,12 @@ impl ModelGraph {
         self
     }
 
+    /// The same where each run is one of the stored layer of this number.
+    pub(super) fn repeating(self, runs: impl Iterator<Item = usize>) -> ModelGraph {
+        let stores = runs.map(|layer| format!("{}.{layer}", self.layer_prefix)).collect();
+        self.sharing(stores)
+    }
+
     /// Removes the head: the checkpoint of the bare model, with its shorter names.
     pub(super) fn behead(&mut self) {
         let scores = |node: &OperatorNode| {

@@ -88,9 +88,16 @@ fn compared(measured: Option<f64>, predicted: Option<f64>) -> String {
 impl NearestReport {
     /// The report as text.
     pub fn text(&self) -> String {
-        let header = ["distance", "runtime", "weights", "plan", "ISL/OSL", "concurrency", "TTFT", "TPOT"];
+        let mut header =
+            vec!["distance", "runtime", "weights", "plan", "ISL/OSL", "concurrency", "TTFT", "TPOT"];
+        let of = |row: &NearestRow| format!("{} on {}", row.model, row.hardware);
+        // Runs of one model on one device are those of the question.
+        let several = self.rows.windows(2).any(|pair| of(&pair[0]) != of(&pair[1]));
+        if several {
+            header.insert(1, "run");
+        }
         let rows = self.rows.iter().map(|row| {
-            vec![
+            let mut cells = vec![
                 digits(row.distance),
                 row.runtime.clone(),
                 row.weight_format.clone(),
@@ -99,7 +106,11 @@ impl NearestReport {
                 row.concurrency.map_or_else(|| "-".to_owned(), |number| number.to_string()),
                 compared(row.ttft_ms, row.predicted_ttft_ms),
                 compared(row.tpot_ms, row.predicted_tpot_ms),
-            ]
+            ];
+            if several {
+                cells.insert(1, of(row));
+            }
+            cells
         });
         let mut text = format!("{}\n{}\n", self.notation, self.sentence());
         if !self.rows.is_empty() {

@@ -68,6 +68,7 @@ pub fn nearest(
     found.retain(|row| request.any || is_same(row));
     let known = found.len() as u64;
     let here = MeasuredPlace::of_deployment(&estimate.candidate, &resolved);
+    // Another model, or another device, counts as another kind does.
     let mut distance = |row: &MeasuredRow| {
         let others = [!is_same(row), row.hardware != device].into_iter().filter(|differs| *differs).count();
         here.distance(&MeasuredPlace::of_row(row)) + others as f64

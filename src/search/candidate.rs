@@ -67,9 +67,14 @@ pub struct Candidate {
     pub offload: Offload,
 }
 
+/// Whether the phases have pools of their own.
+pub fn are_disaggregated(pools: &[PoolPlan]) -> bool {
+    pools.iter().any(|pool| pool.role == Role::Prefill)
+}
+
 impl Candidate {
     pub fn is_disaggregated(&self) -> bool {
-        self.pools.iter().any(|pool| pool.role == Role::Prefill)
+        are_disaggregated(&self.pools)
     }
 
     /// Whether every pool has like workers: any router balances their requests.

@@ -1,13 +1,12 @@
 //! The prediction error that a deployment's SLOs must allow for at the chosen confidence. Metrics never include it.
 
-use super::candidate::PoolPlan;
+use super::candidate::{PoolPlan, are_disaggregated};
 use super::problem::Problem;
 use crate::plan::parallel::ParallelPlan;
-use crate::spec::nearness::{ErrorClass, Interval, PredictionIntervals};
+use crate::spec::nearness::{ByErrorClass, ErrorClass, Interval, PredictionIntervals};
 use crate::spec::objective::{LatencyLimits, Metric};
 use crate::spec::odds::{LatencyErrors, PointLatencies, deviations};
 use crate::spec::percentile::{Confidence, OddsLevel};
-use crate::spec::role::Role;
 
 /// Upper ends of measured / predicted TTFT and TPOT; 1 where the SLOs apply to the prediction itself.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -148,14 +147,7 @@ const HALVINGS: u32 = 24;
 const ENDS: f64 = 5.0;
 
 /// The margins of a format pair.
-#[derive(Clone, Debug)]
-pub struct FormatMargins {
-    aggregated: ErrorMargin,
-    /// The most requests per rank that were measured, and the margin beyond.
-    beyond: Option<(u64, ErrorMargin)>,
-    over_hosts: ErrorMargin,
-    disaggregated: ErrorMargin,
-}
+pub type FormatMargins = ByErrorClass<ErrorMargin>;
 
 impl FormatMargins {
     pub const NONE: FormatMargins = FormatMargins {
@@ -169,23 +161,7 @@ impl FormatMargins {
         let (Some(intervals), Confidence::Odds(level)) = (intervals, confidence) else {
             return FormatMargins::NONE;
         };
-        let of = |interval: &Interval| ErrorMargin::at_odds(interval, level);
-        FormatMargins {
-            aggregated: of(&intervals.aggregated),
-            beyond: intervals.beyond.as_ref().map(|(most, interval)| (*most, of(interval))),
-            over_hosts: of(&intervals.over_hosts),
-            disaggregated: of(&intervals.disaggregated),
-        }
-    }
-
-    #[inline(always)]
-    fn at(&self, class: ErrorClass, requests: u64) -> ErrorMargin {
-        match (class, self.beyond) {
-            (ErrorClass::Disaggregated, _) => self.disaggregated,
-            (ErrorClass::OverHosts, _) => self.over_hosts,
-            (_, Some((most, beyond))) if PredictionIntervals::are_beyond(most, requests) => beyond,
-            _ => self.aggregated,
-        }
+        intervals.clone().map(|interval| ErrorMargin::at_odds(&interval, level))
     }
 }
 
@@ -198,15 +174,15 @@ impl Problem {
         match class {
             // Replicas of several shapes have one margin, whatever their loads and hosts.
             ErrorClass::Aggregated | ErrorClass::OverHosts if self.custom_router => {
-                margins.at(ErrorClass::Aggregated, u64::MAX)
+                *margins.at(ErrorClass::Aggregated, u64::MAX)
             }
-            class => margins.at(class, requests),
+            class => *margins.at(class, requests),
         }
     }
 
     /// The class of a deployment: the farthest of its pools.
     pub fn class_of(&self, pools: &[PoolPlan]) -> ErrorClass {
-        if pools.iter().any(|pool| pool.role == Role::Prefill) {
+        if are_disaggregated(pools) {
             return ErrorClass::Disaggregated;
         }
         let mut classes = pools.iter().map(|pool| self.error_class(&pool.plan));

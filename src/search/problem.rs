@@ -107,7 +107,7 @@ impl Formats {
 
     /// The prediction interval of a class of deployments, at `requests` per attention rank.
     pub fn interval(&self, class: ErrorClass, requests: u64) -> Option<&Interval> {
-        self.intervals.as_ref().map(|sure| sure.of(class, requests))
+        self.intervals.as_ref().map(|sure| sure.at(class, requests))
     }
 
     /// The machine as the search reads it.

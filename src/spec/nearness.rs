@@ -203,30 +203,39 @@ pub enum ErrorClass {
     Disaggregated,
 }
 
+/// A value for each class of deployments.
 #[derive(Clone, Debug)]
-pub struct PredictionIntervals {
-    pub aggregated: Interval,
-    /// The most requests per rank that were measured, and the interval of loads beyond. Fewer are the simpler case: the
-    /// same steps with smaller batches.
-    pub beyond: Option<(u64, Interval)>,
-    pub over_hosts: Interval,
-    pub disaggregated: Interval,
+pub struct ByErrorClass<T> {
+    pub aggregated: T,
+    /// The most requests per rank that were measured, and the value of loads beyond. Fewer are the simpler case: the same
+    /// steps with smaller batches.
+    pub beyond: Option<(u64, T)>,
+    pub over_hosts: T,
+    pub disaggregated: T,
 }
 
-impl PredictionIntervals {
-    /// The interval of a class at this number of requests per rank.
-    pub fn of(&self, class: ErrorClass, requests: u64) -> &Interval {
+pub type PredictionIntervals = ByErrorClass<Interval>;
+
+impl<T> ByErrorClass<T> {
+    /// The value of a class at this number of requests per rank.
+    #[inline(always)]
+    pub fn at(&self, class: ErrorClass, requests: u64) -> &T {
         match (class, &self.beyond) {
             (ErrorClass::Disaggregated, _) => &self.disaggregated,
             (ErrorClass::OverHosts, _) => &self.over_hosts,
-            (_, Some((most, beyond))) if PredictionIntervals::are_beyond(*most, requests) => beyond,
+            // Clearly more than the most that were measured.
+            (_, Some((most, beyond))) if requests as f64 > *most as f64 * AROUND => beyond,
             _ => &self.aggregated,
         }
     }
 
-    /// Whether this many requests per rank are clearly more than the most that were measured.
-    pub fn are_beyond(most: u64, requests: u64) -> bool {
-        requests as f64 > most as f64 * AROUND
+    pub fn map<U>(self, to: impl Fn(T) -> U) -> ByErrorClass<U> {
+        ByErrorClass {
+            aggregated: to(self.aggregated),
+            beyond: self.beyond.map(|(most, beyond)| (most, to(beyond))),
+            over_hosts: to(self.over_hosts),
+            disaggregated: to(self.disaggregated),
+        }
     }
 }
 

@@ -15,12 +15,7 @@ impl ResolvedScenario {
     pub fn prediction_intervals(&self, weight_format: &str) -> PredictionIntervals {
         let shipped = self.intervals_of_fit(weight_format);
         let Some(own) = self.correction(weight_format) else { return shipped };
-        PredictionIntervals {
-            aggregated: own.narrow(shipped.aggregated),
-            beyond: shipped.beyond.map(|(most, beyond)| (most, own.narrow(beyond))),
-            over_hosts: own.narrow(shipped.over_hosts),
-            disaggregated: own.narrow(shipped.disaggregated),
-        }
+        shipped.map(|interval| own.narrow(interval))
     }
 
     fn intervals_of_fit(&self, weight_format: &str) -> PredictionIntervals {

@@ -159,14 +159,7 @@ fn the_command_names_the_trace_by_its_content_and_refuses_faulty_ones() {
 #[test]
 fn a_trace_is_predicted_by_its_simulation() {
     let (_, address) = ScriptedServer::start(quick);
-    let deployment = Deployment { plan: Some("1 x tp1".to_owned()), ..Deployment::default() };
-    let scenario = Scenario {
-        model: Some("Llama-3.1-8B".to_owned()),
-        hardware: Some("1xh100".to_owned()),
-        runtime: Some("vllm".to_owned()),
-        deployment: Some(deployment),
-        ..Scenario::default()
-    };
+    let scenario = planned("1 x tp1");
     let rows = (0..20).map(|number| row(f64::from(number) * 0.02, 200 + 10 * number as u64, 5)).collect();
     let point = point_of(rows, 1.0);
     let subject = BenchSubject::of(catalog(), scenario).unwrap();

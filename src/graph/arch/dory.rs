@@ -63,11 +63,9 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     if let Some(head) = graph.head.graph.node_weights_mut().find(|node| node.name == "lm_head") {
         head.weights.push(weight("lm_head.logit_scale", vec![vocab.value], TensorRole::Norm));
     }
-    let store = |(layer, _): &(usize, KvSource)| format!("{}.{layer}", graph.layer_prefix);
-    let stores = order.iter().map(store).collect();
     // Each pass starts from its last result and from the result of the layers before the first pass.
     graph.carried = Some(Count::derived("two_streams", 2 * hidden.value, "2 × hidden_size"));
-    Ok(graph.sharing(stores))
+    Ok(graph.repeating(order.iter().map(|(layer, _)| *layer)))
 }
 
 /// Which layers run when.

@@ -94,9 +94,7 @@ fn text(keys: &Keys<'_>, looped: Option<LayerLoop>) -> Result<ModelGraph, Error>
     }
     let Some(looped) = looped else { return Ok(graph) };
     graph.carried = Some(looped.carried(hidden, layers.value));
-    let store = |(layer, _): &(usize, bool)| format!("{}.{layer}", graph.layer_prefix);
-    let stores = order.iter().map(store).collect();
-    Ok(graph.sharing(stores))
+    Ok(graph.repeating(order.iter().map(|(layer, _)| *layer)))
 }
 
 /// The layers that run several times.

@@ -108,10 +108,7 @@ pub fn build_second(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         .unwrap_or_else(|| Count::derived("intermediate_size", 4 * hidden.value, "4 × hidden_size"));
     let network = FeedForward { bias, adapter: Some(rank), ..FeedForward::gated(hidden, intermediate) };
     let shared = SharedTransformer { attention: second_attention(keys, hidden, rank)?, network };
-    let words = [("linear_attention", false), ("mamba", false), ("hybrid", true)];
-    let key = keys.spelling(&["layers_block_type", "layer_types"])?;
-    let every = layer_kinds(keys, key, whole.layers, &words)?;
-    let every = match every {
+    let every = match listed_layers(keys, whole.layers)? {
         Some(every) => every,
         None => usual_layers(whole.layers)?,
     };
@@ -142,8 +139,12 @@ fn second_attention(keys: &Keys<'_>, hidden: Count, rank: Count) -> Result<Atten
     }
     let head_dim = head_dim(hidden, heads)?;
     // The class sets both, whatever a file says: one that says otherwise was not written by it.
-    keys.only("attention_hidden_size", &json!(both(hidden).value))?;
-    keys.only("attention_head_dim", &json!(head_dim.value))?;
+    for derived in [both(hidden), head_dim] {
+        let stated = keys.count_or_none(derived.symbol)?;
+        if let Some(stated) = stated.filter(|stated| stated.value != derived.value) {
+            return Err(misfit(stated, format!("{} by the other keys", derived.value)));
+        }
+    }
     let attention = Attention {
         output: Some(hidden),
         adapter: Some(rank).filter(|_| adapted),
@@ -168,14 +169,18 @@ fn head_dim(hidden: Count, heads: Count) -> Result<Count, Error> {
     }
 }
 
+/// Whether each layer has the transformer, by the list of the file.
+fn listed_layers(keys: &Keys<'_>, layers: Count) -> Result<Option<Vec<bool>>, Error> {
+    let words = [("linear_attention", false), ("mamba", false), ("hybrid", true)];
+    layer_kinds(keys, keys.spelling(&["layers_block_type", "layer_types"])?, layers, &words)
+}
+
 /// Whether each layer of Zamba has the transformer: by the list, else the third, and of the later ones by period and
 /// offset.
 fn hybrid_layers(keys: &Keys<'_>, layers: Count) -> Result<Vec<bool>, Error> {
-    let words = [("linear_attention", false), ("mamba", false), ("hybrid", true)];
     let period = keys.count_or("attn_layer_period", 6)?.value;
     let offset = unless_zero_or(keys, "attn_layer_offset", 4)?.map_or(0, |offset| offset.value);
-    let key = keys.spelling(&["layers_block_type", "layer_types"])?;
-    if let Some(stated) = layer_kinds(keys, key, layers, &words)? {
+    if let Some(stated) = listed_layers(keys, layers)? {
         return Ok(stated);
     }
     if layers.value < 3 {

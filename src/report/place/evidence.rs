@@ -63,7 +63,7 @@ impl PlacementResult {
         // The order in which devices are named changes nothing, not even a source.
         used.sort_by(|a, b| (&a.device, &a.name).cmp(&(&b.device, &b.name)));
         let requests = self.question.concurrency;
-        let intervals = used.iter().map(|one| one.intervals.of(ErrorClass::Aggregated, requests).clone());
+        let intervals = used.iter().map(|one| one.intervals.at(ErrorClass::Aggregated, requests).clone());
         let widest = intervals.reduce(|a, b| a.widest(&b));
         let intervals = widest.map(|interval| PlacementIntervals::of(&interval, placed));
         let evidence = Some(evidence(placed, &used));

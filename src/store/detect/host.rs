@@ -21,6 +21,8 @@ fn field<'a>(line: &'a str, key: &str) -> Option<&'a str> {
 /// multiply-adds, or an addition and a multiplication, each of as many numbers as a register holds. Of Zen 5 and of Xeons
 /// AVX-512 does twice as much, of others as much as AVX2, and flags do not say which
 /// (<http://numberworld.org/blogs/2024_8_7_zen5_avx512_teardown>).
+///
+/// Source: <https://stackoverflow.com/questions/15655835/flops-per-cycle-for-sandy-bridge-and-haswell-sse2-avx-avx2>.
 const WIDEST: [(&[&str], f64, &str); 3] = [
     (&["avx2", "fma"], 32.0, "2 FMA of 256 bit a clock and core, as AVX2 has"),
     (&["avx"], 16.0, "an addition and a multiplication of 256 bit a clock and core, as AVX has"),
@@ -30,12 +32,16 @@ const WIDEST: [(&[&str], f64, &str); 3] = [
 /// Clocks that a processor can have, in MHz: others are faults of the tool.
 const MEGAHERTZ: RangeInclusive<f64> = 100.0..=10_000.0;
 
+/// The values of a key in all lines.
+fn values<'a>(text: &'a str, key: &'static str) -> impl Iterator<Item = &'a str> {
+    text.lines().filter_map(move |line| field(line, key))
+}
+
 /// The rate of a core in `/proc/cpuinfo`. The clock may be lower at the moment: the counter of time stamps, whose rate is
 /// half of the BogoMIPS, runs at that without boost.
 fn core_rate(text: &str) -> Option<CoreRate> {
-    let all = |key: &'static str| text.lines().filter_map(move |line| field(line, key));
-    let flags: Vec<&str> = all("flags").next()?.split_whitespace().collect();
-    let highest = |key: &'static str| all(key).filter_map(number).fold(0.0, f64::max);
+    let flags: Vec<&str> = values(text, "flags").next()?.split_whitespace().collect();
+    let highest = |key: &'static str| values(text, key).filter_map(number).fold(0.0, f64::max);
     let mega = highest("cpu MHz").max(highest("bogomips") / 2.0);
     let widest = WIDEST.iter().find(|(all, ..)| all.iter().all(|flag| flags.contains(flag)))?;
     let (_, operations, instructions) = *widest;
@@ -44,7 +50,7 @@ fn core_rate(text: &str) -> Option<CoreRate> {
 
 /// The processor in `/proc/cpuinfo`.
 pub fn linux(text: &str) -> PrintedHost {
-    let all = |key: &'static str| text.lines().filter_map(move |line| field(line, key));
+    let all = |key: &'static str| values(text, key);
     let threads = all("processor").count() as u64;
     let (mut socket, mut sockets, mut cores) = ("", BTreeSet::new(), BTreeSet::new());
     for line in text.lines() {
@@ -132,4 +138,21 @@ pub fn bare_name(printed: &str) -> String {
     };
     let kept: Vec<&str> = words.iter().copied().filter(|word| !noise(word)).collect();
     kept.join(" ").replace("Ryzen Threadripper", "Threadripper")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_core_has_the_widest_of_its_instructions_at_the_clock_without_boost() {
+        let rate = |flags: &str, mega: &str| core_rate(&format!("flags : {flags}\n{mega}"));
+        let of = |flags: &str| rate(flags, "cpu MHz : 800.0\nbogomips : 4000.0").map(|one| one.operations);
+        assert_eq!(["sse2", "sse2 avx", "sse2 avx avx2 fma"].map(of), [8.0, 16.0, 32.0].map(Some));
+        assert_eq!((of("sse2 avx avx2"), of("asimd")), (Some(16.0), None));
+        let clock = |mega: &str| rate("sse2", mega).map(|one| one.clock);
+        assert_eq!(clock("cpu MHz : 800.0\nbogomips : 4000.0"), Some(2e9));
+        assert_eq!(clock("cpu MHz : 3100.5\ncpu MHz : 900.0"), Some(3.1005e9));
+        assert_eq!((clock("cpu MHz : 1e9"), clock("")), (None, None));
+    }
 }

@@ -66,13 +66,17 @@ pub struct CoreRate {
     pub instructions: &'static str,
 }
 
+/// Of the operations a clock.
+const SOURCE: &str =
+    "https://stackoverflow.com/questions/15655835/flops-per-cycle-for-sandy-bridge-and-haswell-sse2-avx-avx2";
+
 impl PrintedHost {
     /// fp32 operations per second of a socket, and how they are counted.
     pub fn peak(&self) -> Option<(f64, String)> {
         let CoreRate { clock, operations, instructions } = self.core?;
         let cores = (self.cores.or(self.threads)? / self.sockets.max(1)).max(1) as f64;
         let text = format!(
-            "{operations} operations x {cores} cores x {:.2} GHz (without boost), computed: {instructions}",
+            "{operations} operations x {cores} cores x {:.2} GHz (without boost), computed: {instructions}; {SOURCE}",
             clock / 1e9
         );
         Some((operations * cores * clock, text))
