@@ -6,6 +6,8 @@ use std::{env, fs, io};
 
 /// The folders whose files are built in, each with the folders in it.
 const FOLDERS: [&str; 3] = ["models", "hardware", "objectives"];
+/// The last key of a model file. All that names a model is in front of it.
+const CONFIG: &str = ",\n  \"config\": {";
 
 fn main() -> io::Result<()> {
     let (root, out) = (folder_of("CARGO_MANIFEST_DIR")?, folder_of("OUT_DIR")?);
@@ -15,13 +17,26 @@ fn main() -> io::Result<()> {
         list(&root, Path::new(folder), &mut files)?;
     }
     let mut table = format!("static SHIPPED: [ShippedFile; {}] = [\n", files.len());
+    // A name is sought in all models: their heads are unpacked at once, without the configurations.
+    let mut heads = String::new();
     for (number, (folder, name)) in files.iter().enumerate() {
         let text = fs::read(root.join(folder).join(name))?;
         fs::write(out.join(format!("{number}.deflate")), miniz_oxide::deflate::compress_to_vec(&text, 9))?;
         let bytes = format!("include_bytes!(concat!(env!(\"OUT_DIR\"), \"/{number}.deflate\"))");
-        table.push_str(&format!("    ShippedFile::new({folder:?}, {name:?}, {}, {bytes}),\n", text.len()));
+        let start = heads.len();
+        if let Some((head, _)) = std::str::from_utf8(&text).ok().and_then(|text| text.split_once(CONFIG)) {
+            heads.push_str(&format!("{head}\n}}\n"));
+        }
+        let head = format!("{start}..{}", heads.len());
+        table.push_str(&format!(
+            "    ShippedFile::new({folder:?}, {name:?}, {}, {bytes}, {head}),\n",
+            text.len()
+        ));
     }
-    fs::write(out.join("catalogue.rs"), table + "];\n")
+    fs::write(out.join("heads.deflate"), miniz_oxide::deflate::compress_to_vec(heads.as_bytes(), 9))?;
+    let bytes = "include_bytes!(concat!(env!(\"OUT_DIR\"), \"/heads.deflate\"))";
+    table.push_str(&format!("];\nstatic HEADS: (usize, &[u8]) = ({}, {bytes});\n", heads.len()));
+    fs::write(out.join("catalogue.rs"), table)
 }
 
 fn folder_of(variable: &str) -> io::Result<PathBuf> {

@@ -129,10 +129,19 @@ impl CatalogEntry {
 
     /// Its content, parsed as `what`.
     fn parsed<T: DeserializeOwned>(&self, what: &str) -> Result<T, Error> {
+        self.read(what, ShippedFile::text)
+    }
+
+    /// Its content, parsed as `what`; of a built-in file the text that `shipped` gives.
+    fn read<T: DeserializeOwned>(
+        &self,
+        what: &str,
+        shipped: fn(&'static ShippedFile) -> &'static str,
+    ) -> Result<T, Error> {
         let own = |text: &str| shown_name("id", &self.id).and_then(|()| entry_from_json(text, what));
         let read = match &self.text {
             // No built-in file has a key twice.
-            Text::Shipped(file) => json_fault::read(file.text(), what),
+            Text::Shipped(file) => json_fault::read(shipped(file), what),
             Text::Given(given) => own(&given.text),
             Text::At(path) => own(&file::read_plain(path)?),
         };
@@ -401,7 +410,7 @@ pub fn read_entry<T: Entry>(shelved: &CatalogEntry) -> Result<T, Error> {
 
 /// The identifying keys of a file.
 pub fn label(shelved: &CatalogEntry) -> Result<EntryLabel, Error> {
-    shelved.parsed("a catalogue file")
+    shelved.read("a catalogue file", ShippedFile::head)
 }
 
 /// Whether a text is a path, not a name.

@@ -1,8 +1,10 @@
 //! The files that are built into the program, as `build.rs` packs them: each compressed, and unpacked when it is read.
 
-use std::sync::OnceLock;
+use std::ops::Range;
+use std::sync::{LazyLock, OnceLock};
 
-// `static SHIPPED: [ShippedFile; _]`, in order of folders and names.
+// `static SHIPPED: [ShippedFile; _]`, in order of folders and names; `static HEADS`, the length and packed text of what is
+// in front of the configurations of models.
 include!(concat!(env!("OUT_DIR"), "/catalogue.rs"));
 
 /// A file that is built into the program.
@@ -15,20 +17,37 @@ pub struct ShippedFile {
     length: usize,
     packed: &'static [u8],
     text: OnceLock<String>,
+    /// Its part of the heads; empty of other files than models.
+    head: Range<usize>,
+}
+
+static HEAD_TEXT: LazyLock<String> = LazyLock::new(|| unpacked(HEADS.1, HEADS.0));
+
+/// A text of `length` bytes. The build packed it: it is whole.
+fn unpacked(packed: &[u8], length: usize) -> String {
+    let bytes = miniz_oxide::inflate::decompress_to_vec_with_limit(packed, length);
+    String::from_utf8(bytes.unwrap_or_default()).unwrap_or_default()
 }
 
 impl ShippedFile {
-    const fn new(folder: &'static str, name: &'static str, length: usize, packed: &'static [u8]) -> Self {
-        Self { folder, name, length, packed, text: OnceLock::new() }
+    const fn new(
+        folder: &'static str,
+        name: &'static str,
+        length: usize,
+        packed: &'static [u8],
+        head: Range<usize>,
+    ) -> Self {
+        Self { folder, name, length, packed, text: OnceLock::new(), head }
     }
 
     /// Its text, unpacked on first use: a command reads few of the files.
     pub fn text(&self) -> &str {
-        self.text.get_or_init(|| {
-            // The build packed it: it is whole.
-            let bytes = miniz_oxide::inflate::decompress_to_vec_with_limit(self.packed, self.length);
-            String::from_utf8(bytes.unwrap_or_default()).unwrap_or_default()
-        })
+        self.text.get_or_init(|| unpacked(self.packed, self.length))
+    }
+
+    /// Its text without the configuration of a model: enough for all names.
+    pub fn head(&self) -> &str {
+        HEAD_TEXT.get(self.head.clone()).filter(|head| !head.is_empty()).unwrap_or_else(|| self.text())
     }
 }
 
@@ -42,6 +61,18 @@ pub fn shipped_files(folder: &str) -> &'static [ShippedFile] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_head_is_a_file_without_its_configuration() {
+        for file in shipped_files("models") {
+            let read = |text: &str| -> serde_json::Map<String, serde_json::Value> {
+                serde_json::from_str(text).unwrap_or_else(|fault| panic!("{}: {fault}", file.name))
+            };
+            let mut whole = read(file.text());
+            assert!(whole.remove("config").is_some(), "{}: its last key is `config`", file.name);
+            assert_eq!(read(file.head()), whole, "{}", file.name);
+        }
+    }
 
     #[test]
     fn every_file_unpacks_to_what_was_packed() {
