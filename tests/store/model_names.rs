@@ -133,7 +133,7 @@ fn a_base_and_a_format_compose() {
 #[test]
 fn a_name_that_contains_a_base_is_not_that_base() {
     let catalog = Catalog::default();
-    let words = ["abliterated", "Uncensored", "Distill-Qwen-1.7B", "Mini", "Eagle3", "speculator", "DFlash"];
+    let words = ["abliterated", "Uncensored", "Distill-Qwen-1.7B", "Spark", "Eagle3", "speculator", "DFlash"];
     for (at, entry) in catalog.entries(CatalogKind::Models).into_values().enumerate() {
         let file = ModelFile::parse(&entry.text().unwrap()).unwrap();
         // Two words on each model, other ones from model to model.
@@ -144,7 +144,7 @@ fn a_name_that_contains_a_base_is_not_that_base() {
         }
     }
     for written in
-        ["phi-4", "microsoft/phi-4", "DeepSeek-V2", "deepseek-r1:latest", "moonshotai/Kimi-K2-Thinking"]
+        ["phi-5", "microsoft/phi-5", "DeepSeek-V5", "deepseek-r1:latest", "moonshotai/Kimi-K4-Thinking"]
     {
         let fault = catalog.model(written).unwrap_err();
         assert_eq!(fault.key, "model", "{written}: {fault}");
