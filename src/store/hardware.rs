@@ -47,8 +47,8 @@ fn leading_count(text: &str) -> Result<(Option<u64>, &str), Error> {
     let Some(rest) = rest.strip_prefix(['x', 'X']).filter(|rest| digits > 0 && !rest.is_empty()) else {
         return Ok((None, text));
     };
-    // `2x-rtx-3090`
-    let rest = rest.strip_prefix('-').filter(|rest| !rest.is_empty()).unwrap_or(rest);
+    // `2x-rtx-3090`, `2x rtx 3090`
+    let rest = rest.strip_prefix(['-', ' ']).filter(|rest| !rest.is_empty()).unwrap_or(rest);
     let count = number.parse::<u64>().ok().filter(|count| DEVICES.holds(*count as f64));
     let count = count.ok_or_else(|| DEVICES.fault("hardware", &format!("`{number}` devices or nodes")))?;
     Ok((Some(count), rest))
