@@ -18,6 +18,7 @@ mod foreign_hardware;
 pub mod gguf;
 pub mod hardware;
 pub mod host;
+mod instances;
 pub mod hub;
 pub mod interrupt;
 pub mod inventory;

@@ -116,7 +116,7 @@ pub struct Device {
     /// Other short names of this device only.
     #[serde(default)]
     pub aliases: Vec<String>,
-    /// `datacenter`, `workstation`, `consumer`, `unified` …
+    /// `datacenter`, `workstation`, `consumer`, `laptop`, `unified` …
     pub class: String,
     /// Its memory.
     pub memory: DeviceMemory,
@@ -302,6 +302,8 @@ pub struct MeasuredRate {
 /// Class of devices that share the memory of their host. They are whole machines: a link between them joins machines, not
 /// slots.
 pub const UNIFIED: &str = "unified";
+/// Class of GPUs that are part of a laptop: one in a machine, and no card that can be bought.
+pub const LAPTOP: &str = "laptop";
 /// Class of devices that are processors of hosts.
 pub const PROCESSOR: &str = "host";
 
@@ -313,12 +315,12 @@ impl Device {
 
     /// Whether it is a home or edge device, or a processor: such machines serve one user, with the runtimes and formats made for them.
     pub fn is_home(&self) -> bool {
-        ["consumer", "unified", "edge", PROCESSOR].contains(&self.class.as_str())
+        ["consumer", LAPTOP, "unified", "edge", PROCESSOR].contains(&self.class.as_str())
     }
 
     /// Whether it is on a desk or in a home: electricity, network and hosts are those of a home.
     pub fn is_at_desk(&self) -> bool {
-        ["consumer", "unified", "workstation"].contains(&self.class.as_str())
+        ["consumer", LAPTOP, "unified", "workstation"].contains(&self.class.as_str())
     }
 
     /// Whether it is a whole machine, so that its price includes its host.
