@@ -201,7 +201,7 @@ impl PlacementScenario {
             let values = value.as_array().cloned().unwrap_or_else(|| vec![value]);
             for value in values.iter().filter(|value| key != "objective" || **value != objective) {
                 let word = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-                words.extend([format!("--{}", key.replace('_', "-")), shell_word(&word).to_string()]);
+                words.extend([format!("--{}", key.replace('_', "-")), shell_word(&word)]);
             }
         }
         words.join(" ")
