@@ -312,7 +312,8 @@ impl ServingFit {
         if !own.is_empty() {
             return own;
         }
-        let here: Vec<_> = self.measured.iter().filter(|one| one.hardware == query.device.measured_as()).collect();
+        let here: Vec<_> =
+            self.measured.iter().filter(|one| one.hardware == query.device.measured_as()).collect();
         if here.is_empty() { self.measured.iter().collect() } else { here }
     }
 

@@ -54,7 +54,9 @@ fn memory_sizes_that_are_sold_are_found_and_others_refused() {
         assert!(whole.name.contains(&format!("{}GB", own.value / 1e9)), "{}: its size", whole.name);
         for one in sold {
             let gigabytes = one.gigabytes();
-            for name in [format!("{}-{gigabytes}gb", whole.id), format!("{} {gigabytes} GB", whole.aliases[0])] {
+            for name in
+                [format!("{}-{gigabytes}gb", whole.id), format!("{} {gigabytes} GB", whole.aliases[0])]
+            {
                 let found = catalog.device(&name).unwrap_or_else(|miss| panic!("{name}: {miss:?}"));
                 let capacity = found.memory.capacity.as_ref().unwrap().value;
                 assert_eq!(capacity, one.capacity.value, "{name}");
@@ -95,7 +97,10 @@ fn every_profile_of_mig_is_a_part_of_its_card() {
         ("b200", "1g.23gb 1g.23gb+me 1g.45gb 2g.45gb 3g.90gb 4g.90gb 7g.180gb"),
         ("b300", "1g.34gb 1g.67gb 2g.67gb 3g.135gb 4g.135gb 7g.269gb"),
         ("gb200", "1g.24gb 1g.47gb 2g.47gb 3g.95gb 4g.95gb 7g.189gb"),
-        ("rtx-pro-6000", "1g.24gb 1g.24gb+me 1g.24gb+gfx 1g.24gb+me.all 1g.24gb-me 2g.48gb 2g.48gb-me 4g.96gb"),
+        (
+            "rtx-pro-6000",
+            "1g.24gb 1g.24gb+me 1g.24gb+gfx 1g.24gb+me.all 1g.24gb-me 2g.48gb 2g.48gb-me 4g.96gb",
+        ),
     ] {
         let whole = catalog.device(card).unwrap_or_else(|miss| panic!("{card}: {miss:?}"));
         for profile in profiles.split(' ') {
@@ -113,7 +118,10 @@ fn every_profile_of_mig_is_a_part_of_its_card() {
                 // A name has the memory of its part, rounded.
                 let named: f64 = profile.split(['.', 'g']).nth(2).unwrap().parse().unwrap();
                 let label = whole.memory.marketed.as_ref().unwrap().value / 1e9;
-                assert!((named / label / memory - 1.0).abs() < 0.08, "{written}: {named} of {label}, {memory}");
+                assert!(
+                    (named / label / memory - 1.0).abs() < 0.08,
+                    "{written}: {named} of {label}, {memory}"
+                );
             }
         }
         let fault = catalog.hardware(&format!("{card}:5g.5gb")).unwrap_err();
