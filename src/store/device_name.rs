@@ -82,9 +82,11 @@ impl DeviceName {
         self
     }
 
-    /// Whether the two are one but for their memory.
+    /// Whether the two are one but for the memory that both state.
     pub fn differs_in_memory(&self, other: &DeviceName) -> bool {
-        self.memory != other.memory && DeviceName { memory: other.memory, ..self.clone() } == *other
+        let both = self.memory.zip(other.memory);
+        both.is_some_and(|(own, other)| own != other)
+            && DeviceName { memory: other.memory, ..self.clone() } == *other
     }
 
     /// Whether `self` is a short form of `whole`, whose memory is `gigabytes`.
