@@ -16,8 +16,8 @@ const GIB: f64 = (1u64 << 30) as f64;
 const MOST_GIGABYTES: u64 = 1 << 20;
 
 impl Catalog {
-    /// The device with this id, name or alias, or with this short form of an id; with a memory size that it is sold with
-    /// (`m4-max-64gb`); `DEVICE@16GB` with another memory, and `DEVICE:3g.40gb` for a slice of it.
+    /// The device with this id, name or alias, or with this short form of an id; with a memory size that it is sold
+    /// with (`m4-max-64gb`); `DEVICE@16GB` with another memory, and `DEVICE:3g.40gb` for a slice of it.
     pub fn device(&self, name: &str) -> Result<Device, LookupError> {
         if let Some((device, profile)) = sliced(name) {
             return self.slice(device, &profile);

@@ -227,7 +227,8 @@ impl Catalog {
         Error { key: "hardware".into(), fix, ..unknown }
     }
 
-    /// The cluster of a scenario. Unlike devices are refused with the command of `place` that has its model and options.
+    /// The cluster of a scenario. Unlike devices are refused with the command of `place` that has its model and
+    /// options.
     pub fn cluster_of(&self, scenario: &Scenario) -> Result<Cluster, Error> {
         let text = scenario.hardware.as_deref().unwrap_or(DEFAULT_HARDWARE);
         self.hardware(text).map_err(|fault| {
