@@ -19,6 +19,7 @@ pub mod gguf;
 pub mod hardware;
 pub mod host;
 pub mod hub;
+mod instances;
 pub mod interrupt;
 pub mod inventory;
 pub mod kind;

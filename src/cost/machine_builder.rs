@@ -68,7 +68,7 @@ fn constants<'a>(
 ) -> Option<(&'a Constants, Option<String>)> {
     let serves = |c: &&Constants| c.weight_formats.iter().any(|f| f == format);
     let any = |c: &&Constants| c.weight_formats.iter().any(|f| f == "*");
-    let exact = |c: &&Constants| c.devices.contains(&device.id);
+    let exact = |c: &&Constants| c.devices.iter().any(|id| id == device.measured_as());
     let family = |c: &&Constants| c.families.contains(&device.family);
     let all = || runtime.constants.iter();
     let near = |c: &'a Constants, why: &str| Some((c, Some(format!("{why} of {}", runtime.name))));

@@ -58,6 +58,10 @@ pub fn catalog(
     };
     let shelved = match kind {
         CatalogKind::Models => catalog.known_model(name),
+        // The file of a device by a short form, or with a memory size in its name.
+        CatalogKind::Devices => catalog.find(kind, name).or_else(|miss| {
+            catalog.device(name).map_or(Err(miss), |device| catalog.find(kind, device.measured_as()))
+        }),
         kind => catalog.find(kind, name),
     };
     let shelved = shelved.map_err(Error::from)?;

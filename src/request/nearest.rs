@@ -54,7 +54,7 @@ pub fn nearest(
     let scenario = planned(catalog, &request.scenario, control)?;
     let estimate = estimate(catalog, &EstimateRequest::of(scenario.clone()), control)?;
     let resolved = ResolvedScenario::resolve(catalog, &scenario)?;
-    let device = resolved.cluster.device.id.as_str();
+    let device = resolved.cluster.device.measured_as();
     let mut found = Vec::new();
     for table in measured_tables() {
         // The distance has a concurrency.

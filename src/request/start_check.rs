@@ -90,7 +90,8 @@ pub fn start_check<'a>(
     let model = given.model.clone().or_else(|| named_model(&launch));
     let built = model.as_deref().map(|model| catalog.built(model)).transpose()?;
     let layers = built.as_ref().map(|(_, graph)| graph.layer_block.len() as u64);
-    let hardware = given.hardware.as_deref().map(|hardware| catalog.hardware(hardware)).transpose()?;
+    let placed = Scenario { model: model.clone(), ..given.clone() };
+    let hardware = given.hardware.as_ref().map(|_| catalog.cluster_of(&placed)).transpose()?;
     let devices = hardware.as_ref().map(Cluster::devices);
     let read = launch.scenario(given.clone(), layers, devices)?;
     // The format of a quantized checkpoint stays: an option only repeats its method.

@@ -116,7 +116,7 @@ pub struct Device {
     /// Other short names of this device only.
     #[serde(default)]
     pub aliases: Vec<String>,
-    /// `datacenter`, `workstation`, `consumer`, `unified` …
+    /// `datacenter`, `workstation`, `consumer`, `laptop`, `unified` …
     pub class: String,
     /// Its memory.
     pub memory: DeviceMemory,
@@ -143,6 +143,9 @@ pub struct Device {
     pub system: Option<String>,
     /// Remarks.
     pub notes: Option<String>,
+    /// The device of the catalogue whose chip this is, where only its memory is another: it has its constants.
+    #[serde(skip)]
+    pub chip_of: Option<String>,
 }
 
 /// Memory of a device.
@@ -160,6 +163,32 @@ pub struct DeviceMemory {
     pub capacity: Option<Figure<Bytes>>,
     /// Peak bandwidth; absent where none was published.
     pub bandwidth: Option<Figure<ByteRate>>,
+    /// The sizes that its maker sells, where there are several; the figures above are those of one of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sold: Vec<SoldMemory>,
+}
+
+/// A memory size that a device is sold with.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SoldMemory {
+    /// Marketed size.
+    pub marketed: Figure<Bytes>,
+    /// Size visible to software.
+    pub capacity: Figure<Bytes>,
+    /// Peak bandwidth, where it is not that of the device.
+    pub bandwidth: Option<Figure<ByteRate>>,
+    /// Fraction of the peaks of the device, where it is not 1: a chip with fewer cores.
+    pub peaks: Option<Figure<Ratio>>,
+    /// The chip with this memory, where there are several: `14-core CPU, 32-core GPU`.
+    pub chip: Option<String>,
+}
+
+impl SoldMemory {
+    /// Gigabytes of its label.
+    pub fn gigabytes(&self) -> u64 {
+        (self.marketed.value / 1e9).round() as u64
+    }
 }
 
 /// Link between the devices of a node.
@@ -273,6 +302,8 @@ pub struct MeasuredRate {
 /// Class of devices that share the memory of their host. They are whole machines: a link between them joins machines, not
 /// slots.
 pub const UNIFIED: &str = "unified";
+/// Class of GPUs that are part of a laptop: one in a machine, and no card that can be bought.
+pub const LAPTOP: &str = "laptop";
 /// Class of devices that are processors of hosts.
 pub const PROCESSOR: &str = "host";
 
@@ -284,17 +315,22 @@ impl Device {
 
     /// Whether it is a home or edge device, or a processor: such machines serve one user, with the runtimes and formats made for them.
     pub fn is_home(&self) -> bool {
-        ["consumer", "unified", "edge", PROCESSOR].contains(&self.class.as_str())
+        ["consumer", LAPTOP, "unified", "edge", PROCESSOR].contains(&self.class.as_str())
     }
 
     /// Whether it is on a desk or in a home: electricity, network and hosts are those of a home.
     pub fn is_at_desk(&self) -> bool {
-        ["consumer", "unified", "workstation"].contains(&self.class.as_str())
+        ["consumer", LAPTOP, "unified", "workstation"].contains(&self.class.as_str())
     }
 
     /// Whether it is a whole machine, so that its price includes its host.
     pub fn is_machine(&self) -> bool {
         ["unified", "edge"].contains(&self.class.as_str())
+    }
+
+    /// The id under which it was measured: that of the device with the same chip.
+    pub fn measured_as(&self) -> &str {
+        self.chip_of.as_deref().unwrap_or(&self.id)
     }
 
     /// Whether it is a module of a board, sold with the board: its links join more than a few others.
@@ -310,6 +346,11 @@ impl Device {
             [("memory.marketed", &self.memory.marketed), ("memory.capacity", &self.memory.capacity)]
         {
             figure.iter().try_for_each(|figure| CAPACITY.check(key, figure.value))?;
+        }
+        for sold in &self.memory.sold {
+            CAPACITY.check("memory.sold.marketed", sold.marketed.value)?;
+            CAPACITY.check("memory.sold.capacity", sold.capacity.value)?;
+            sold.peaks.iter().try_for_each(|share| EFFICIENCY.check("memory.sold.peaks", share.value))?;
         }
         self.scale_up.iter().try_for_each(|up| DEVICES.check_whole("scale_up.domain", up.domain.into()))?;
         self.price.check()?;

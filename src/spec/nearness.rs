@@ -263,14 +263,15 @@ impl ServingFit {
     /// The reasons for a problem's distance from the measurements, whatever its load; nearest first, at least one.
     pub fn near(&self, query: &FitQuery) -> Vec<Nearness> {
         let maker = format!("{}-", query.device.vendor.name());
-        let of_maker = |id: &String| id.starts_with(&maker) || *id == query.device.id;
+        let of_maker = |id: &String| id.starts_with(&maker) || id == query.device.measured_as();
         if !self.measured_on.iter().any(of_maker) {
             return vec![Nearness::Nothing];
         }
-        let here = self.measured_on.contains(&query.device.id);
+        let on = |ids: &[String]| ids.iter().any(|id| id == query.device.measured_as());
+        let here = on(&self.measured_on);
         let mut found = Vec::new();
         if !here {
-            let anywhere = self.measured_anywhere.contains(&query.device.id);
+            let anywhere = on(&self.measured_anywhere);
             found.push(if anywhere { Nearness::Hardware } else { Nearness::Vendor });
         }
         // The profile of an earlier fit does not list the measured models.
@@ -311,7 +312,8 @@ impl ServingFit {
         if !own.is_empty() {
             return own;
         }
-        let here: Vec<_> = self.measured.iter().filter(|one| one.hardware == query.device.id).collect();
+        let here: Vec<_> =
+            self.measured.iter().filter(|one| one.hardware == query.device.measured_as()).collect();
         if here.is_empty() { self.measured.iter().collect() } else { here }
     }
 
@@ -329,7 +331,7 @@ impl ServingFit {
 impl MeasuredAt {
     fn is(&self, query: &FitQuery) -> bool {
         self.model == query.model
-            && self.hardware == query.device.id
+            && self.hardware == query.device.measured_as()
             && self.weight_format == query.weight_format
     }
 }

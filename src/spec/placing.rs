@@ -3,6 +3,7 @@
 use crate::spec::offload::OffloadPolicy;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::error::Error;
 use super::image::ImageSize;
@@ -11,6 +12,7 @@ use super::limits::{CONCURRENCY, MEMBERS};
 use super::limits::{IMAGES, ISL, OSL, PREFIX, PREFIX_GROUPS, whole};
 use super::rig::RigTopology;
 use super::scenario::Scenario;
+use super::writer::shell_word;
 
 /// The objective of a placement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -189,6 +191,21 @@ impl PlacementScenario {
         let (hardware, concurrency) = (scenario.hardware, scenario.concurrency);
         with_common!(PlacementScenario from scenario, objective, hardware, concurrency,)
     }
+
+    /// The command that answers it, for a shell.
+    pub fn command(&self) -> String {
+        let mut words = vec!["mantile-opt".to_owned(), "place".to_owned()];
+        let objective = Value::from(PlacementObjective::default().name());
+        let stated = serde_json::to_value(self).ok().and_then(|value| value.as_object().cloned());
+        for (key, value) in stated.unwrap_or_default() {
+            let values = value.as_array().cloned().unwrap_or_else(|| vec![value]);
+            for value in values.iter().filter(|value| key != "objective" || **value != objective) {
+                let word = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                words.extend([format!("--{}", key.replace('_', "-")), shell_word(&word)]);
+            }
+        }
+        words.join(" ")
+    }
 }
 
 #[cfg(test)]
@@ -207,6 +224,26 @@ mod tests {
         let text = serde_json::to_string(&placing).unwrap();
         assert_eq!(serde_json::from_str::<PlacementScenario>(&text).unwrap(), placing);
         assert!(!text.contains("null") && text.contains(placing.objective.name()), "{text}");
+    }
+
+    #[test]
+    fn the_command_has_every_stated_field_as_words_of_a_shell() {
+        let placing = PlacementScenario {
+            model: Some("my model".into()),
+            device: vec!["1xrtx-4090".into(), "1xrtx-3090".into()],
+            isl: Some(4096),
+            weight_format: Some("gguf-q4_k_m".into()),
+            ..PlacementScenario::default()
+        };
+        let command = placing.command();
+        let words = "mantile-opt place --model 'my model' --device 1xrtx-4090 --device 1xrtx-3090 --isl 4096 \
+                     --weight-format gguf-q4_k_m";
+        let sorted = |text: &str| {
+            let mut flags: Vec<String> = text.split(" --").map(str::to_owned).collect();
+            flags.sort();
+            flags
+        };
+        assert_eq!(sorted(&command), sorted(words));
     }
 
     #[test]

@@ -118,7 +118,7 @@ impl DefaultsOn {
     fn holds(&self, device: &Device) -> bool {
         let less =
             |most: &Figure<Bytes>| device.memory.capacity.as_ref().is_some_and(|has| has.value < most.value);
-        self.devices.contains(&device.id) || self.below.as_ref().is_some_and(less)
+        self.devices.iter().any(|id| id == device.measured_as()) || self.below.as_ref().is_some_and(less)
     }
 }
 
@@ -188,7 +188,7 @@ impl Runtime {
             return None;
         }
         let model = model();
-        self.corrections.iter().find(|one| one.is_of(&model, &device.id, weight_format))
+        self.corrections.iter().find(|one| one.is_of(&model, device.measured_as(), weight_format))
     }
 
     /// Whether constants were fitted to measurements of this version.

@@ -1,13 +1,14 @@
 //! From a device's name to the device: by id, name or alias, by a short form, with another memory, or a slice of it.
 
 use super::catalog::{Catalog, CatalogEntry, LookupError, read_entry};
-use super::device_name::{DeviceName, Slice, gigabytes, profiles, sliced};
+use super::device_name::{DeviceName, Slice, bare_chip, gigabytes, profiles, sized, sliced, with_profile};
 use super::kind::CatalogKind;
 use super::lookup::is_labelled;
+use super::model_name::words;
 use crate::quantity::datum::{Grade, Source};
-use crate::spec::device::{Device, DeviceMemory, Power, Price};
+use crate::spec::device::{Device, DeviceMemory, HostLink, Power, Price, SoldMemory};
 use crate::spec::error::Error;
-use crate::spec::figure::Figure;
+use crate::spec::figure::{Figure, FlopRate, Ratio};
 
 /// Bytes of a GiB: the labels of memories are binary.
 const GIB: f64 = (1u64 << 30) as f64;
@@ -15,20 +16,56 @@ const GIB: f64 = (1u64 << 30) as f64;
 const MOST_GIGABYTES: u64 = 1 << 20;
 
 impl Catalog {
-    /// The device with this id, name or alias, or with this short form of an id; `DEVICE@16GB` with another memory, and
-    /// `DEVICE:3g.40gb` for a slice of it.
+    /// The device with this id, name or alias, or with this short form of an id; with a memory size that it is sold
+    /// with (`m4-max-64gb`); `DEVICE@16GB` with another memory, and `DEVICE:3g.40gb` for a slice of it.
     pub fn device(&self, name: &str) -> Result<Device, LookupError> {
         if let Some((device, profile)) = sliced(name) {
-            return self.slice(device, profile);
+            return self.slice(device, &profile);
         }
-        match name.rsplit_once('@') {
-            Some((device, size)) => self.resized(device, size),
-            None => {
-                let found = self.devices_named(name)?;
-                let only = self.only(CatalogKind::Devices, name, found, "a unique device name")?;
-                read_entry(&only).map_err(LookupError::Unclear)
-            }
+        if let Some((device, size)) = name.rsplit_once('@') {
+            return self.resized(device, size);
         }
+        let found = self.devices_named(name);
+        if !found.as_ref().is_ok_and(|found| !found.is_empty())
+            && let Some(device) = self.with_stated_memory(name)
+        {
+            return device;
+        }
+        let only = self.only(CatalogKind::Devices, name, found?, "a unique device name")?;
+        read_entry(&only).map_err(LookupError::Unclear)
+    }
+
+    /// The device of a name with a memory size in it; `None` where the rest names no device.
+    fn with_stated_memory(&self, name: &str) -> Option<Result<Device, LookupError>> {
+        let Some((base, stated)) = sized(name) else {
+            let words = words(name);
+            let chip = bare_chip(&words);
+            return (chip.len() < words.len()).then(|| self.device(&chip.join("-")));
+        };
+        let found = self.devices_named(&base).ok().filter(|found| found.len() == 1)?;
+        let whole: Device = read_entry(&found[0]).ok()?;
+        if let Some(device) = whole.sold_with(stated) {
+            return Some(Ok(device));
+        }
+        let label = |sold: &SoldMemory| sold.gigabytes().to_string();
+        let found = format!("`{}`", name.trim());
+        let own = whole.memory.marketed.as_ref().map(|size| (size.value / 1e9).round() as u64);
+        let (expected, fix) = match (&whole.memory.sold[..], own) {
+            ([], None) => return None,
+            ([], Some(own)) => (
+                format!("{own} GB, the memory of {}", whole.name),
+                format!("write {base}, or {base}@{stated}GB for one whose memory was changed"),
+            ),
+            ([first, ..], _) => (
+                format!(
+                    "a memory size that {} is sold with: {} GB",
+                    whole.name,
+                    whole.memory.sold.iter().map(label).collect::<Vec<_>>().join(", ")
+                ),
+                format!("write e.g. {base}-{}gb", label(first)),
+            ),
+        };
+        Some(Err(LookupError::Unclear(Error::new("hardware", found, expected, fix))))
     }
 
     /// The files of the devices that `name` may mean: by id, name or alias, else those that it is a short form of.
@@ -83,6 +120,9 @@ impl Catalog {
         if held == Some(stated) {
             return Ok(whole);
         }
+        if !whole.memory.sold.is_empty() {
+            return self.device(&format!("{name}-{stated}gb"));
+        }
         if let Ok(found) = self.devices_named(&format!("{name}-{stated}gb"))
             && let [product] = &found[..]
         {
@@ -101,27 +141,97 @@ impl Catalog {
             // The prices are those of the product.
             price: Price::default(),
             system: None,
+            chip_of: Some(whole.id.clone()),
             ..whole
         })
     }
 
     /// The part of a device that `profile` gives.
     fn slice(&self, name: &str, profile: &str) -> Result<Device, LookupError> {
+        let refused = |found: String, expected: String, fix: String| {
+            Err(LookupError::Unclear(Error::new("hardware", found, expected, fix)))
+        };
+        if name.is_empty() {
+            let having: Vec<&str> = with_profile(profile).collect();
+            let found = format!("the profile {profile} without its card");
+            return match having.first() {
+                None => refused(found, "a card with slices".into(), "write e.g. h100:3g.40gb".into()),
+                Some(first) => refused(
+                    found,
+                    format!("a card with this profile: {}", having.join(", ")),
+                    format!("write e.g. {first}:{profile}"),
+                ),
+            };
+        }
         let whole = self.device(name)?;
         let known = profiles(&whole.id);
-        let Some(slice) = known.get(profile.to_lowercase().as_str()) else {
-            let found = format!("`{name}:{profile}`");
-            let names: Vec<&str> = known.keys().copied().collect();
-            let (expected, fix) = match &names[..] {
-                [] => {
-                    (format!("a device with slices; {} has none", whole.name), "name the whole device".into())
-                }
-                [first, ..] => (format!("one of {}", names.join(", ")), format!("write e.g. {name}:{first}")),
-            };
-            return Err(LookupError::Unclear(Error::new("hardware", found, expected, fix)));
+        if let Some(slice) = known.get(profile) {
+            return Ok(part(whole, profile, slice));
+        }
+        // `a100` is the card with 80 GB, and its profile may be that of the one with 40.
+        let own = DeviceName::of_id(&whole.id);
+        let unsized_name = DeviceName::parse(name).memory.is_none();
+        let other_size = |id: &&str| DeviceName::of_id(id).differs_in_memory(&own);
+        if let Some(other) = with_profile(profile).find(other_size).filter(|_| unsized_name) {
+            return self.slice(other, profile);
+        }
+        let names: Vec<&str> = known.keys().copied().collect();
+        let (expected, fix) = match &names[..] {
+            [] => (format!("a device with slices; {} has none", whole.name), "name the whole device".into()),
+            [first, ..] => (
+                format!("a profile of {}: {}", whole.name, names.join(", ")),
+                format!("write e.g. {name}:{first}"),
+            ),
         };
-        Ok(part(whole, profile, slice))
+        refused(format!("`{name}:{profile}`"), expected, fix)
     }
+}
+
+impl Device {
+    /// This device with a memory size that it is sold with.
+    pub(super) fn sold_with(&self, gigabytes: u64) -> Option<Device> {
+        let own = self.memory.marketed.as_ref().map(|size| (size.value / 1e9).round() as u64)?;
+        let sold = self.memory.sold.iter().find(|sold| sold.gigabytes() == gigabytes)?;
+        if own == gigabytes {
+            return Some(self.clone());
+        }
+        let chip = sold.chip.as_ref().map_or_else(String::new, |chip| format!(" ({chip})"));
+        let (label, other) = (format!("{own}GB"), format!("{gigabytes}GB"));
+        let peak = self.peak.clone().into_iter().map(|(arithmetic, rate)| {
+            let scaled = sold.peaks.as_ref().map(|share| share_of(&rate, share));
+            (arithmetic, scaled.unwrap_or(rate))
+        });
+        let bandwidth = sold.bandwidth.clone().or_else(|| self.memory.bandwidth.clone());
+        let host_link = self.host_link.clone().map(|own| match &sold.bandwidth {
+            Some(bandwidth) if self.memory.unified => HostLink { bandwidth: bandwidth.clone(), ..own },
+            _ => own,
+        });
+        Some(Device {
+            id: format!("{}-{gigabytes}gb", self.id),
+            name: format!("{}{chip}", self.name.replace(&label, &other)),
+            aliases: vec![],
+            memory: DeviceMemory {
+                marketed: Some(sold.marketed.clone()),
+                capacity: Some(sold.capacity.clone()),
+                bandwidth,
+                ..self.memory.clone()
+            },
+            peak: peak.collect(),
+            host_link,
+            // The price is that of the machine in the file.
+            price: Price::default(),
+            system: None,
+            chip_of: Some(self.id.clone()),
+            ..self.clone()
+        })
+    }
+}
+
+/// `share` of a rate.
+fn share_of(rate: &Figure<FlopRate>, share: &Figure<Ratio>) -> Figure<FlopRate> {
+    let text = format!("{} of {rate}: {}; {}", share.value, share.source.text, rate.source.text);
+    let grade = rate.source.grade.max(share.source.grade);
+    Figure::new(rate.value * share.value, Source { grade, text: text.into() })
 }
 
 /// The fault of a name that is only a part of `ids`.
@@ -162,8 +272,8 @@ fn part(whole: Device, profile: &str, slice: &Slice) -> Device {
         Power { tdp: Figure::new(power.tdp.value * slice.compute, source), idle: None, ..power }
     });
     Device {
-        id: format!("{}-mig-{}", whole.id, profile.to_lowercase()),
-        name: format!("{}, MIG {}", whole.name, profile.to_lowercase()),
+        id: format!("{}-mig-{profile}", whole.id),
+        name: format!("{}, MIG {profile}", whole.name),
         aliases: vec![],
         memory: DeviceMemory {
             marketed: whole.memory.marketed.map(capacity),

@@ -14,6 +14,7 @@ struct DeviceWords {
     lines: Vec<String>,
     loose: Vec<String>,
     forms: Vec<String>,
+    machines: Vec<String>,
     slices: SliceTable,
 }
 
@@ -31,6 +32,8 @@ struct SlicedDevices {
     memory: u64,
     /// Parts of the compute units and of the memory of each profile.
     profiles: BTreeMap<String, (u64, u64)>,
+    #[serde(default)]
+    source: Option<String>,
 }
 
 static TABLES: LazyLock<DeviceWords> =
@@ -79,6 +82,13 @@ impl DeviceName {
         self
     }
 
+    /// Whether the two are one but for the memory that both state.
+    pub fn differs_in_memory(&self, other: &DeviceName) -> bool {
+        let both = self.memory.zip(other.memory);
+        both.is_some_and(|(own, other)| own != other)
+            && DeviceName { memory: other.memory, ..self.clone() } == *other
+    }
+
     /// Whether `self` is a short form of `whole`, whose memory is `gigabytes`.
     pub fn shortens(&self, whole: &DeviceName, gigabytes: Option<u64>) -> bool {
         let has = |line: &String| whole.lines.contains(line) || TABLES.loose.contains(line);
@@ -100,9 +110,10 @@ fn parts(word: &str) -> Vec<&str> {
     glued.map_or_else(|| vec![word], |(line, rest)| vec![line, rest])
 }
 
-/// `80gb`.
+/// `80gb`, `80GiB`: labels of memories are binary.
 pub(super) fn gigabytes(word: &str) -> Option<u64> {
-    word.to_lowercase().strip_suffix("gb")?.trim().parse().ok()
+    let word = word.to_lowercase();
+    word.strip_suffix("gb").or_else(|| word.strip_suffix("gib"))?.trim().parse().ok()
 }
 
 /// The part of a device that a profile gives.
@@ -110,37 +121,93 @@ pub(super) fn gigabytes(word: &str) -> Option<u64> {
 pub(super) struct Slice {
     pub compute: f64,
     pub memory: f64,
-    pub source: &'static str,
+    pub source: String,
+}
+
+impl SlicedDevices {
+    fn slice(&self, (compute, memory): (u64, u64)) -> Slice {
+        let own = self.source.iter().map(String::as_str);
+        Slice {
+            compute: compute as f64 / self.compute as f64,
+            memory: memory as f64 / self.memory as f64,
+            source: std::iter::once(TABLES.slices.source.as_str()).chain(own).collect::<Vec<_>>().join("; "),
+        }
+    }
 }
 
 /// The profiles of the device with this id; empty where it has none.
 pub(super) fn profiles(id: &str) -> BTreeMap<&'static str, Slice> {
-    let table = &TABLES.slices;
-    let own = table.devices.iter().filter(|sliced| sliced.devices.iter().any(|device| device == id));
-    own.flat_map(|sliced| {
-        sliced.profiles.iter().map(|(name, (compute, memory))| {
-            let slice = Slice {
-                compute: *compute as f64 / sliced.compute as f64,
-                memory: *memory as f64 / sliced.memory as f64,
-                source: &table.source,
-            };
-            (name.as_str(), slice)
-        })
-    })
-    .collect()
+    let own = TABLES.slices.devices.iter().filter(|sliced| sliced.devices.iter().any(|device| device == id));
+    own.flat_map(|sliced| sliced.profiles.iter().map(|(name, parts)| (name.as_str(), sliced.slice(*parts))))
+        .collect()
 }
 
-/// `a100:3g.40gb`, `a100-mig-3g.40gb`: the device and the profile.
-pub(super) fn sliced(text: &str) -> Option<(&str, &str)> {
-    let is_profile = |profile: &str| {
-        let (units, size) = profile.split_once("g.").unwrap_or_default();
-        units.len() == 1 && units.starts_with(|c: char| c.is_ascii_digit()) && gigabytes(size).is_some()
+/// The ids of the devices with this profile.
+pub(super) fn with_profile(profile: &str) -> impl Iterator<Item = &'static str> {
+    let all = TABLES.slices.devices.iter();
+    let having = all.filter(move |sliced| sliced.profiles.contains_key(profile));
+    having.flat_map(|sliced| sliced.devices.iter().map(String::as_str))
+}
+
+/// What may follow the size in a profile: media engines and graphics. Kubernetes writes a point for the plus sign.
+const EXTRAS: [(&str, &str); 8] = [
+    ("", ""),
+    ("+me", "+me"),
+    (".me", "+me"),
+    ("+me.all", "+me.all"),
+    (".me.all", "+me.all"),
+    ("+gfx", "+gfx"),
+    (".gfx", "+gfx"),
+    ("-me", "-me"),
+];
+/// The resource names of Kubernetes begin so: they do not say which card it is.
+const KUBERNETES: &str = "nvidia.com";
+
+/// The device and the profile of `a100:3g.40gb`, `A100 MIG 3g.40gb` or `nvidia.com/mig-3g.40gb`, where the device is
+/// empty.
+pub(super) fn sliced(text: &str) -> Option<(&str, String)> {
+    let lower = text.to_ascii_lowercase();
+    let units = lower.rfind("g.")?.checked_sub(1).filter(|at| lower.as_bytes()[*at].is_ascii_digit())?;
+    let (device, profile) = text.split_at(units);
+    if device.ends_with(|c: char| c.is_alphanumeric()) {
+        return None;
+    }
+    let profile = profile.trim().to_ascii_lowercase();
+    let end = profile.find("gb").map(|at| at + "gb".len())?;
+    let (slice, extra) = profile.split_at(end);
+    let (_, extra) = EXTRAS.iter().find(|(written, _)| *written == extra)?;
+    gigabytes(slice.split_once("g.")?.1)?;
+    let separators = |c: char| !c.is_alphanumeric();
+    let device = device.trim_end_matches(separators);
+    let before = device.len().checked_sub("mig".len()).filter(|at| device.is_char_boundary(*at));
+    let marked = before.filter(|at| device[*at..].eq_ignore_ascii_case("mig"));
+    let whole = |at: &usize| device[..*at].is_empty() || device[..*at].ends_with(separators);
+    let device = marked.filter(whole).map_or(device, |at| device[..at].trim_end_matches(separators));
+    let device = if device.eq_ignore_ascii_case(KUBERNETES) { "" } else { device };
+    Some((device, format!("{slice}{extra}")))
+}
+
+/// The name without the memory size in it, and the size; the name of a machine in front of its chip is left out.
+pub(super) fn sized(text: &str) -> Option<(String, u64)> {
+    let mut rest = words(text);
+    // `64 gb`
+    if let Some(at) = rest.iter().position(|word| word == "gb" || word == "gib").filter(|at| *at > 0) {
+        let unit = rest.remove(at);
+        rest[at - 1].push_str(&unit);
+    }
+    let at = rest.iter().rposition(|word| gigabytes(word).is_some())?;
+    let size = gigabytes(&rest.remove(at))?;
+    Some((bare_chip(&rest).join("-"), size))
+}
+
+/// The words of a chip, without the name of a machine in front: `mac studio m2 ultra`.
+pub(super) fn bare_chip(words: &[String]) -> &[String] {
+    let named = |machine: &&String| {
+        let mut all = machine.split(' ').zip(words);
+        words.len() > machine.split(' ').count() && all.all(|(one, word)| one == word)
     };
-    [":", "-mig-", "-"].iter().find_map(|mark| {
-        let (device, profile) = text.rsplit_once(mark)?;
-        let device = device.trim_end_matches([':', '-']).trim_end_matches("mig").trim_end_matches([':', '-']);
-        is_profile(profile).then_some((device, profile))
-    })
+    let machine = TABLES.machines.iter().find(named);
+    machine.map_or(words, |machine| &words[machine.split(' ').count()..])
 }
 
 #[cfg(test)]
@@ -179,11 +246,52 @@ mod tests {
 
     #[test]
     fn a_slice_is_a_profile_of_its_device() {
-        for text in ["a100:3g.40gb", "a100-mig-3g.40gb", "a100-3g.40gb", "a100:mig-3g.40gb"] {
-            assert_eq!(sliced(text), Some(("a100", "3g.40gb")), "{text}");
+        let written = [
+            "a100:3g.40gb",
+            "a100-mig-3g.40gb",
+            "a100-3g.40gb",
+            "a100:mig-3g.40gb",
+            "a100 3g.40gb",
+            "a100 MIG 3g.40gb",
+            "a100:3G.40GB",
+        ];
+        for text in written {
+            assert_eq!(sliced(text), Some(("a100", "3g.40gb".to_owned())), "{text}");
         }
-        assert_eq!(sliced("h100-sxm-80gb"), None);
+        for (text, device, profile) in [
+            ("nvidia.com/mig-3g.40gb", "", "3g.40gb"),
+            ("MIG 1g.10gb", "", "1g.10gb"),
+            ("1g.10gb", "", "1g.10gb"),
+            ("nvidia.com/mig-1g.10gb.me", "", "1g.10gb+me"),
+            ("h100-1g.10gb+me", "h100", "1g.10gb+me"),
+            ("rtx-pro-6000 1g.24gb+me.all", "rtx-pro-6000", "1g.24gb+me.all"),
+            ("rtx-pro-6000:1g.24gb-me", "rtx-pro-6000", "1g.24gb-me"),
+            ("NVIDIA H100 80GB HBM3 MIG 1g.10gb", "NVIDIA H100 80GB HBM3", "1g.10gb"),
+        ] {
+            assert_eq!(sliced(text), Some((device, profile.to_owned())), "{text}");
+        }
+        for text in ["h100-sxm-80gb", "h100:3g.40", "g.", "1g.", "h100-x1g.10gb", "h100:1g.10gb+you"] {
+            assert_eq!(sliced(text), None, "{text}");
+        }
         let half = &profiles("nvidia-a100-sxm-80gb")["3g.40gb"];
         assert_eq!((half.compute * 7.0, half.memory), (3.0, 0.5));
+    }
+
+    #[test]
+    fn a_memory_size_is_cut_from_a_name() {
+        for (text, base, size) in [
+            ("m4 max 64gb", "m4-max", 64),
+            ("m4-max-64GB", "m4-max", 64),
+            ("M4 Max 64 GB", "m4-max", 64),
+            ("mac studio m2 ultra 192gb", "m2-ultra", 192),
+            ("MacBook Pro M3 Max 36GB", "m3-max", 36),
+            ("ryzen ai max+ 395 128gb", "ryzen-ai-max-395", 128),
+            ("strix halo 64GiB", "strix-halo", 64),
+        ] {
+            assert_eq!(sized(text), Some((base.to_owned(), size)), "{text}");
+        }
+        for text in ["m4 max", "gb", "gb10", "mac studio"] {
+            assert_eq!(sized(text), None, "{text}");
+        }
     }
 }

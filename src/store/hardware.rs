@@ -5,14 +5,18 @@ use serde_json::{Map, Value};
 use super::catalog::{Catalog, LookupError, is_path, read_entry};
 use super::foreign_hardware::ENTRY;
 use super::host::{layout, unit};
+use super::instances::instance;
 use super::kind::CatalogKind;
 use super::lookup::is_labelled;
+use super::resolved_scenario::DEFAULT_HARDWARE;
 use crate::spec::cluster::{Cluster, System};
 use crate::spec::device::Device;
 use crate::spec::error::Error;
 use crate::spec::limits::DEVICES;
 use crate::spec::near::suggest;
+use crate::spec::placing::{PlacementObjective, PlacementScenario};
 use crate::spec::ranges;
+use crate::spec::scenario::Scenario;
 use crate::spec::text::{entry_from_json, from_json};
 
 /// `[NODESx]COUNTxDEVICE`, parsed.
@@ -47,8 +51,8 @@ fn leading_count(text: &str) -> Result<(Option<u64>, &str), Error> {
     let Some(rest) = rest.strip_prefix(['x', 'X']).filter(|rest| digits > 0 && !rest.is_empty()) else {
         return Ok((None, text));
     };
-    // `2x-rtx-3090`
-    let rest = rest.strip_prefix('-').filter(|rest| !rest.is_empty()).unwrap_or(rest);
+    // `2x-rtx-3090`, `2x rtx 3090`
+    let rest = rest.strip_prefix(['-', ' ']).filter(|rest| !rest.is_empty()).unwrap_or(rest);
     let count = number.parse::<u64>().ok().filter(|count| DEVICES.holds(*count as f64));
     let count = count.ok_or_else(|| DEVICES.fault("hardware", &format!("`{number}` devices or nodes")))?;
     Ok((Some(count), rest))
@@ -90,13 +94,19 @@ impl Catalog {
         if !systems.is_empty() {
             return self.whole(&read_entry(&system(systems)?)?);
         }
-        if let Some(flags) = self.unlike(text) {
-            let found = format!("the unlike devices `{text}`");
-            let expected = "a system of like devices, or [NODESx]COUNTxDEVICE such as 8xh100-sxm";
-            let fix = format!("`mantile-opt place {flags}` places the layers of a model on them");
-            return Err(Error::new("hardware", found, expected, fix));
+        if let Some(parts) = self.joined_devices(text) {
+            return match self.like(&parts) {
+                Some(like) => self.hardware(&like),
+                None => Err(for_place(format!("the unlike devices `{text}`"), &named_alone(text, parts))),
+            };
         }
         let short = Shorthand::parse(text)?;
+        if let Some(one) = instance(short.device).filter(|_| !short.by_node) {
+            let many = if short.count > 1 { format!("{}x", short.count) } else { String::new() };
+            let cluster = self.hardware(&format!("{many}{}", one.hardware))?;
+            let name = format!("{} {}: {}", one.cloud, one.name, cluster.name);
+            return Ok(Cluster { id: text.to_owned(), name, for_sale: false, ..cluster });
+        }
         let device = match self.device(short.device) {
             Ok(device) => device,
             // A text with a count is a shorthand; any other is a misspelt system.
@@ -204,12 +214,7 @@ impl Catalog {
     /// The fault of a text that is neither a system nor a device, with near names of both.
     fn neither(&self, text: &str, unknown: Error) -> Error {
         if self.has_rig(text) {
-            let fix = format!(
-                "`mantile-opt place --hardware {text}` places the layers of a model on them, or name one of its devices"
-            );
-            let found = format!("the rig `{text}` of unlike devices");
-            let expected = "a system of like devices, or [NODESx]COUNTxDEVICE such as 8xh100-sxm";
-            return Error::new("hardware", found, expected, fix);
+            return for_place(format!("the rig `{text}` of unlike devices"), &named_alone(text, vec![]));
         }
         let mut known: Vec<String> = Vec::new();
         for kind in [CatalogKind::Systems, CatalogKind::Devices] {
@@ -222,13 +227,55 @@ impl Catalog {
         Error { key: "hardware".into(), fix, ..unknown }
     }
 
-    /// The flags of `place` for `1xrtx-4090+1xrtx-3090`; `None` where it is no such text.
-    fn unlike(&self, text: &str) -> Option<String> {
-        let parts: Vec<&str> = text.split('+').map(str::trim).collect();
-        let known = |part: &&str| Shorthand::parse(part).is_ok_and(|one| self.device(one.device).is_ok());
-        let flags = || parts.iter().map(|part| format!("--device {part}")).collect::<Vec<_>>().join(" ");
-        (parts.len() > 1 && parts.iter().all(known)).then(flags)
+    /// The cluster of a scenario. Unlike devices are refused with the command of `place` that has its model and
+    /// options.
+    pub fn cluster_of(&self, scenario: &Scenario) -> Result<Cluster, Error> {
+        let text = scenario.hardware.as_deref().unwrap_or(DEFAULT_HARDWARE);
+        self.hardware(text).map_err(|fault| {
+            if fault.key != "hardware" || is_path(text) || !self.has_rig(text) {
+                return fault;
+            }
+            let devices = if self.names_rig(text) { vec![] } else { self.unlike(text).unwrap_or_default() };
+            let hardware = scenario.hardware.clone().filter(|_| devices.is_empty());
+            let placing = PlacementScenario::of(scenario.clone(), PlacementObjective::default());
+            for_place(fault.found, &PlacementScenario { hardware, device: devices, ..placing })
+        })
     }
+
+    /// The parts of `1xrtx-4090+1xrtx-3090` or `4090,3090`; `None` where it is no such text.
+    fn joined_devices(&self, text: &str) -> Option<Vec<String>> {
+        let parts: Vec<&str> = text.split(['+', ',']).map(str::trim).collect();
+        let known = |part: &&str| Shorthand::parse(part).is_ok_and(|one| self.device(one.device).is_ok());
+        (parts.len() > 1 && parts.iter().all(known)).then(|| parts.into_iter().map(str::to_owned).collect())
+    }
+
+    /// The shorthand of parts that are all one device.
+    fn like(&self, parts: &[String]) -> Option<String> {
+        let shorts: Vec<Shorthand> = parts.iter().filter_map(|part| Shorthand::parse(part).ok()).collect();
+        let id = |short: &Shorthand| self.device(short.device).ok().map(|device| device.id);
+        let first = shorts.first()?;
+        let same = shorts.iter().all(|short| id(short) == id(first) && short.nodes == 1);
+        let count: u64 = shorts.iter().map(|short| short.count).sum();
+        same.then(|| format!("{count}x{}", first.device))
+    }
+
+    /// The devices of `1xrtx-4090+1xrtx-3090` or `4090,3090`, which are a rig; `None` where it is no such text.
+    pub fn unlike(&self, text: &str) -> Option<Vec<String>> {
+        self.joined_devices(text).filter(|parts| self.like(parts).is_none())
+    }
+}
+
+/// A placement on what `text` names: a rig, or these devices.
+fn named_alone(text: &str, device: Vec<String>) -> PlacementScenario {
+    let hardware = device.is_empty().then(|| text.to_owned());
+    PlacementScenario { hardware, device, ..PlacementScenario::default() }
+}
+
+/// The fault of unlike devices, with the command that answers for them.
+fn for_place(found: String, placing: &PlacementScenario) -> Error {
+    let expected = "a system of like devices, or [NODESx]COUNTxDEVICE such as 8xh100-sxm";
+    let fix = format!("`{}` places the layers of a model on them", placing.command());
+    Error::new("hardware", found, expected, fix)
 }
 
 #[cfg(test)]

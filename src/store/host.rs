@@ -8,7 +8,7 @@ use super::kind::CatalogKind;
 use crate::quantity::datum::Source;
 use crate::spec::cluster::{PeerToPeer, System, Tier, Topology};
 use crate::spec::defaults::Defaults;
-use crate::spec::device::{Device, UNIFIED};
+use crate::spec::device::{Device, LAPTOP, UNIFIED};
 use crate::spec::error::Error;
 use crate::spec::figure::{ByteRate, Figure, Seconds};
 use crate::spec::link::Link;
@@ -128,7 +128,11 @@ impl Catalog {
 /// Devices in the PCIe slots of one host; none where the host link is not a bus with slots.
 fn slots(device: &Device, defaults: &Defaults) -> u64 {
     let slotted = device.host_link.as_ref().is_some_and(|host| host.link.starts_with("pcie"));
-    if slotted && device.class != UNIFIED { defaults.pcie_devices.value as u64 } else { 0 }
+    if slotted && ![UNIFIED, LAPTOP].contains(&device.class.as_str()) {
+        defaults.pcie_devices.value as u64
+    } else {
+        0
+    }
 }
 
 /// Nodes and devices per node of `short` in hosts like `system`'s. A fast domain across nodes (a rack) counts in

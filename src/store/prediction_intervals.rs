@@ -60,7 +60,7 @@ impl ResolvedScenario {
         let (lengths, model) = (self.lengths(), model_key(&self.graph));
         let device = &self.cluster.device;
         let query = FitQuery { device, weight_format, model: &model, lengths: (lengths.isl, lengths.osl) };
-        fit.like(&query).into_iter().filter(|one| one.hardware == device.id).cloned().collect()
+        fit.like(&query).into_iter().filter(|one| one.hardware == device.measured_as()).cloned().collect()
     }
 }
 

@@ -92,7 +92,7 @@ impl ResolvedScenario {
     pub fn resolve(catalog: &Catalog, scenario: &Scenario) -> Result<ResolvedScenario, Error> {
         let catalog = &*catalog.overridden(scenario)?;
         let found = catalog.built(scenario.model.as_deref().unwrap_or(DEFAULT_MODEL))?;
-        let cluster = catalog.hardware(scenario.hardware.as_deref().unwrap_or(DEFAULT_HARDWARE))?;
+        let cluster = catalog.cluster_of(scenario)?;
         ResolvedScenario::placed(catalog, scenario, found, cluster)
     }
 

@@ -337,11 +337,16 @@ impl Catalog {
         }
     }
 
-    /// Whether `text` names a rig of the catalogue.
+    /// Whether `text` names a rig of the catalogue, or unlike devices (`4090+3090`).
     pub fn has_rig(&self, text: &str) -> bool {
         if self.is_local(text, CatalogKind::Rigs) {
             return self.is_local_rig();
         }
+        self.names_rig(text) || self.unlike(text).is_some()
+    }
+
+    /// Whether a rig of the catalogue has this name.
+    pub fn names_rig(&self, text: &str) -> bool {
         self.find(CatalogKind::Rigs, text).is_ok()
     }
 

@@ -51,8 +51,10 @@ impl Catalog {
         let known = |runtime: &Runtime| {
             let mut constants = runtime.constants.iter();
             runtime.runs_on(device)
-                && constants
-                    .any(|one| one.devices.contains(&device.id) || one.families.contains(&device.family))
+                && constants.any(|one| {
+                    one.devices.iter().any(|id| id == device.measured_as())
+                        || one.families.contains(&device.family)
+                })
         };
         let measured =
             |runtime: &Runtime| runtime.serving_fit.as_ref().is_some_and(|fit| !fit.measured_on.is_empty());

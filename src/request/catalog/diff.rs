@@ -69,7 +69,7 @@ fn entry(catalog: &Catalog, kind: CatalogKind, name: &str) -> Result<Value, Erro
         CatalogKind::Models => catalog.known_model(name).map_err(Error::from)?,
         CatalogKind::Devices => {
             let device = catalog.device(name).map_err(Error::from)?;
-            catalog.find(kind, &device.id).map_err(Error::from)?
+            catalog.find(kind, device.measured_as()).map_err(Error::from)?
         }
         kind => catalog.find(kind, name).map_err(|miss: LookupError| Error::from(miss))?,
     };

@@ -80,7 +80,9 @@ pub fn rig_problems(catalog: &Catalog, stated: &PlacementScenario) -> Result<Vec
 
 /// The rig by name, or made of the given devices and links.
 fn rig(catalog: &Catalog, stated: &PlacementScenario) -> Result<Rig, Error> {
-    if stated.device.is_empty() {
+    let joined = stated.hardware.as_deref().filter(|text| !catalog.names_rig(text));
+    let devices = joined.and_then(|text| catalog.unlike(text)).unwrap_or_else(|| stated.device.clone());
+    if devices.is_empty() {
         let fix = "name a rig (`mantile-opt catalog rigs`), or each --device and the --link between them";
         let text = stated
             .hardware
@@ -101,10 +103,10 @@ fn rig(catalog: &Catalog, stated: &PlacementScenario) -> Result<Rig, Error> {
         })
     };
     let wire = |link: &String| RigLink { link: link.clone(), between: None, bandwidth: None, latency: None };
-    let members: Vec<RigMember> = stated.device.iter().map(post).collect::<Result<_, Error>>()?;
+    let members: Vec<RigMember> = devices.iter().map(post).collect::<Result<_, Error>>()?;
     let rig = Rig {
         id: "stated".into(),
-        name: stated.device.join(" + "),
+        name: devices.join(" + "),
         members,
         topology: stated.topology.or((!stated.link.is_empty()).then_some(RigTopology::Mesh)),
         links: stated.link.iter().map(wire).collect(),

@@ -77,8 +77,8 @@ impl RecommendRequest {
 
     /// Whether models are searched for a home or edge machine.
     fn at_home(&self, catalog: &Catalog) -> Result<bool, Error> {
-        let hardware = self.scenario.hardware.as_deref();
-        hardware.map_or(Ok(false), |name| Ok(catalog.hardware(name)?.device.is_home()))
+        let named = self.scenario.hardware.as_ref();
+        named.map_or(Ok(false), |_| Ok(catalog.cluster_of(&self.scenario)?.device.is_home()))
     }
 
     /// Refuses values that `recommend` sets itself, and pairs that contradict each other.

@@ -170,7 +170,7 @@ impl Catalog {
             of_machine
         });
         system.notes = None;
-        let shipped = self.load::<Device>(&device.id)?;
+        let shipped = self.device(&device.id).map_err(Error::from)?;
         let same = |other: &Device| {
             other.memory.capacity == device.memory.capacity
                 && other.host_link.as_ref().map(|link| &link.bandwidth)

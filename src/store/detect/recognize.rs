@@ -6,7 +6,7 @@ use super::printed::{PcieSlot, PrintedAccelerator, PrintedHost};
 use crate::quantity::datum::{Grade, Source};
 use crate::quantity::unit::GIB;
 use crate::quantity::unit::{BYTE, humanize};
-use crate::spec::device::{Device, HostLink, UNIFIED};
+use crate::spec::device::{Device, HostLink, SoldMemory, UNIFIED};
 use crate::spec::error::Error;
 use crate::spec::figure::{Bytes, Figure};
 use crate::spec::limits::CAPACITY;
@@ -73,8 +73,8 @@ impl Catalog {
             let why = "MIG is enabled: its instances are no devices of the catalogue";
             return Ok(self.unknown(printed, why.to_owned()));
         }
-        let named: Vec<Device> =
-            self.named(&printed.name)?.into_iter().filter(|device| !device.is_processor()).collect();
+        let named = self.named(&printed.name)?.into_iter().filter(|device| !device.is_processor());
+        let named: Vec<Device> = named.flat_map(with_sold_sizes).collect();
         let total = host_memory.map(|host| host + printed.memory.unwrap_or(0.0));
         let fitting = named.iter().find(|device| fits(device, printed.memory, total));
         if let Some(device) = fitting {
@@ -119,6 +119,9 @@ impl Catalog {
 
     /// `device` with the memory and the slot that were read, where they differ from the file's.
     fn adjusted(&self, mut device: Device, printed: &PrintedAccelerator, total: Option<f64>) -> Device {
+        if let Some(sold) = total.and_then(|total| sold_near(&device, total)) {
+            device = sold;
+        }
         let memory = &mut device.memory;
         let capacity = memory.capacity.as_ref().map(|capacity| capacity.value);
         match (printed.memory.filter(|_| !memory.unified), capacity) {
@@ -182,6 +185,22 @@ fn fits(device: &Device, printed: Option<f64>, total: Option<f64>) -> bool {
         (true, _, Some(total)) => any(total, SAME_LABEL),
         (false, None, _) | (true, _, None) => true,
     }
+}
+
+/// A device with memory of its own, and the same with each other size that it is sold with.
+fn with_sold_sizes(device: Device) -> Vec<Device> {
+    let other = device.memory.sold.iter().filter(|_| !device.memory.unified);
+    let other: Vec<Device> = other.filter_map(|sold| device.sold_with(sold.gigabytes())).collect();
+    std::iter::once(device).chain(other).collect()
+}
+
+/// The machine with the size of memory nearest to `total` bytes, of those that it is sold with.
+fn sold_near(device: &Device, total: f64) -> Option<Device> {
+    let size = |sold: &SoldMemory| sold.gigabytes() as f64 * GIB;
+    let near = device.memory.sold.iter().filter(|sold| close(total, size(sold), SAME_LABEL));
+    let off = |sold: &SoldMemory| (total / size(sold) - 1.0).abs();
+    let nearest = near.min_by(|a, b| off(a).total_cmp(&off(b)))?;
+    device.sold_with(nearest.gigabytes()).filter(|_| device.memory.unified)
 }
 
 /// The memory that a model may use of a machine with `total` bytes, where that is not the catalogue's machine: the same
