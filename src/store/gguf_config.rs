@@ -1,0 +1,237 @@
+//! A GGUF header as a `config.json` of transformers: its keys are derived by the tables of `gguf.json`.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::spec::error::Error;
+use crate::spec::model::gguf::{GgufHeader, GgufTensor, GgufValue};
+
+/// Maximum number of layers: the most entries of a list of the header.
+const MOST_LAYERS: u64 = 4096;
+
+/// A value of `config.json`, derived from a header. The keys of the metadata are those after the architecture; a tensor
+/// of a layer is named with `*` for its number, and is the first that there is.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub enum Derivation {
+    /// The whole number at a key; of a list, the number that all its entries are.
+    Key(String),
+    Rule(Box<DerivationRule>),
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DerivationRule {
+    /// What the architecture implies.
+    Is(Value),
+    /// A number for each layer.
+    Each(String),
+    /// The largest number of a list.
+    Largest(String),
+    /// A number as a flag.
+    Flag(Derivation),
+    /// The side of a tensor, the innermost being 0.
+    Dim(String, usize),
+    /// That side for each layer; 0 where a layer lacks the tensor.
+    DimEach(String, usize),
+    Has(String),
+    Lacks(String),
+    /// Number of the layers that have a tensor.
+    Count(String),
+    /// For each layer, what the first of these tensors that it has means.
+    Layers(Vec<(String, Value)>),
+    /// For each layer, what a flag of a list means: not set, set. A number n instead: each n-th is not set.
+    Pattern(String, Value, Value),
+    /// The first of these that the header has.
+    First(Vec<Derivation>),
+    /// The second where the first is set, else the third.
+    Where(Derivation, Derivation, Derivation),
+    Plus(Derivation, Derivation),
+    Minus(Derivation, Derivation),
+    Times(Derivation, Derivation),
+    Over(Derivation, Derivation),
+}
+
+/// Keys of `config.json` in order; a key that ends in `?` is left out where the header does not have its value.
+pub type Derivations = Map<String, Value>;
+
+/// An architecture of llama.cpp as a class of transformers.
+#[derive(Deserialize)]
+pub struct GgufArchitecture {
+    /// `general.architecture`.
+    name: String,
+    /// What is set in the headers of this class; one name may mean several.
+    #[serde(default)]
+    when: Vec<Derivation>,
+    model_type: String,
+    class: String,
+    /// Its keys in addition to the common ones; `null` for a common key that it does not have.
+    #[serde(default)]
+    keys: Derivations,
+}
+
+/// A header, as the derivations read it.
+pub struct DerivedConfig<'a> {
+    header: &'a GgufHeader,
+    tensors: BTreeMap<&'a str, &'a [u64]>,
+    /// `general.architecture`.
+    name: &'a str,
+    layers: u64,
+}
+
+impl<'a> DerivedConfig<'a> {
+    pub fn new(header: &'a GgufHeader, tensors: &'a [GgufTensor]) -> DerivedConfig<'a> {
+        let name = header.text("general.architecture").unwrap_or_default();
+        let layers = header.whole(&format!("{name}.block_count")).unwrap_or(0);
+        let tensors = tensors.iter().map(|tensor| (tensor.name.as_str(), tensor.dims.as_slice())).collect();
+        DerivedConfig { header, tensors, name, layers: layers.min(MOST_LAYERS) }
+    }
+
+    /// The architecture keys of `config.json`.
+    pub fn config(&self, common: &Derivations, known: &[GgufArchitecture]) -> Result<Map<String, Value>, Error> {
+        let is = |one: &&GgufArchitecture| one.name == self.name && one.when.iter().all(|rule| self.set(rule));
+        let architecture = known.iter().find(is).ok_or_else(|| self.unknown(known))?;
+        let mut config = Map::new();
+        config.insert("architectures".into(), json!([architecture.class]));
+        config.insert("model_type".into(), json!(architecture.model_type));
+        let own = &architecture.keys;
+        let bare = |key: &str| key.trim_end_matches('?').to_owned();
+        let common = common.iter().filter(|(key, _)| !own.keys().any(|one| bare(one) == bare(key)));
+        for (key, derivation) in common.chain(own).filter(|(_, derivation)| !derivation.is_null()) {
+            let derivation =
+                Derivation::deserialize(derivation).map_err(|error| self.table_fault(key, error.to_string()))?;
+            match self.value(&derivation) {
+                Some(value) => config.insert(bare(key), value),
+                None if key.ends_with('?') => None,
+                None => return Err(self.missing(&derivation, key)),
+            };
+        }
+        config.insert("torch_dtype".into(), json!("bfloat16"));
+        Ok(config)
+    }
+
+    fn table_fault(&self, key: &str, found: String) -> Error {
+        Error::new(format!("{}: {key}", self.name), found, "a derivation", "report this fault of the tables")
+    }
+
+    fn unknown(&self, known: &[GgufArchitecture]) -> Error {
+        let fix = "name the model itself with --weight-format, e.g. gguf-q4_k_m";
+        let named: Vec<&str> = known.iter().filter(|one| one.name == self.name).map(|one| &*one.class).collect();
+        if !named.is_empty() {
+            let expected = format!("the tensors and metadata of {}", named.join(" or "));
+            let found = format!("`{}` of another class", self.name);
+            return Error::new("general.architecture", found, expected, fix);
+        }
+        let mut names: Vec<&str> = known.iter().map(|one| one.name.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        let found = format!("`{}`", self.name);
+        Error::new("general.architecture", found, format!("one of {}", names.join(", ")), fix)
+    }
+
+    fn missing(&self, derivation: &Derivation, key: &str) -> Error {
+        if let Derivation::Rule(rule) = derivation
+            && let DerivationRule::Dim(tensor, _) = rule.as_ref()
+        {
+            let fix = "name the first part of the file, or its config.json";
+            return Error::new(tensor, "no such tensor", format!("the tensor that has {key}"), fix);
+        }
+        let name = match derivation {
+            Derivation::Key(suffix) => self.key(suffix),
+            Derivation::Rule(_) => key.to_owned(),
+        };
+        let fix = "convert the model again, or name its config.json";
+        Error::new(name, "no whole number", "the number that the class needs", fix)
+    }
+
+    fn key(&self, suffix: &str) -> String {
+        format!("{}.{suffix}", self.name)
+    }
+
+    fn list(&self, suffix: &str) -> Option<&'a [u64]> {
+        match self.header.metadata.get(&self.key(suffix))? {
+            GgufValue::Wholes(numbers) => Some(numbers),
+            _ => None,
+        }
+    }
+
+    /// The sides of a tensor, the `*` in whose name is this layer.
+    fn at(&self, name: &str, layer: u64) -> Option<&'a [u64]> {
+        self.tensors.get(name.replace('*', &layer.to_string()).as_str()).copied()
+    }
+
+    fn dims(&self, name: &str) -> Option<&'a [u64]> {
+        match name.contains('*') {
+            true => (0..self.layers).find_map(|layer| self.at(name, layer)),
+            false => self.at(name, 0),
+        }
+    }
+
+    fn each(&self, of: impl Fn(u64) -> Option<Value>) -> Option<Value> {
+        (0..self.layers).map(of).collect::<Option<Vec<Value>>>().map(Value::Array)
+    }
+
+    fn number(&self, derivation: &Derivation) -> Option<u64> {
+        self.value(derivation)?.as_u64()
+    }
+
+    /// Whether a derivation has a value other than 0 and no.
+    fn set(&self, derivation: &Derivation) -> bool {
+        !matches!(self.value(derivation), None | Some(Value::Bool(false) | Value::Null))
+            && self.number(derivation) != Some(0)
+    }
+
+    fn value(&self, derivation: &Derivation) -> Option<Value> {
+        match derivation {
+            Derivation::Key(suffix) => self.header.whole(&self.key(suffix)).map(Value::from),
+            Derivation::Rule(rule) => self.derived(rule),
+        }
+    }
+
+    fn derived(&self, rule: &DerivationRule) -> Option<Value> {
+        let both = |a: &Derivation, b: &Derivation, of: fn(u64, u64) -> Option<u64>| {
+            of(self.number(a)?, self.number(b)?).map(Value::from)
+        };
+        match rule {
+            DerivationRule::Is(value) => Some(value.clone()),
+            DerivationRule::Each(suffix) => match (self.list(suffix), self.header.whole(&self.key(suffix))) {
+                (Some(numbers), _) => Some(json!(numbers)),
+                (None, number) => self.each(|_| number.map(Value::from)),
+            },
+            DerivationRule::Largest(suffix) => {
+                let largest = self.list(suffix).and_then(|numbers| numbers.iter().max().copied());
+                largest.or_else(|| self.header.whole(&self.key(suffix))).map(Value::from)
+            }
+            DerivationRule::Flag(one) => self.number(one).map(|number| json!(number != 0)),
+            DerivationRule::Dim(name, side) => self.dims(name)?.get(*side).copied().map(Value::from),
+            DerivationRule::DimEach(name, side) => {
+                self.each(|layer| Some(json!(self.at(name, layer).and_then(|dims| dims.get(*side)).unwrap_or(&0))))
+            }
+            DerivationRule::Has(name) => Some(json!(self.dims(name).is_some())),
+            DerivationRule::Lacks(name) => Some(json!(self.dims(name).is_none())),
+            DerivationRule::Count(name) => {
+                Some(json!((0..self.layers).filter(|layer| self.at(name, *layer).is_some()).count()))
+            }
+            DerivationRule::Layers(meanings) => self.each(|layer| {
+                meanings.iter().find(|(name, _)| self.at(name, layer).is_some()).map(|(_, value)| value.clone())
+            }),
+            DerivationRule::Pattern(suffix, no, yes) => {
+                let flags = self.list(suffix);
+                let period = self.header.whole(&self.key(suffix)).filter(|period| *period > 0);
+                let is = |layer: u64| match flags {
+                    Some(flags) => flags.get(usize::try_from(layer).ok()?).map(|flag| *flag != 0),
+                    None => period.map(|period| !(layer + 1).is_multiple_of(period)),
+                };
+                self.each(|layer| is(layer).map(|set| if set { yes.clone() } else { no.clone() }))
+            }
+            DerivationRule::First(several) => several.iter().find_map(|one| self.value(one)),
+            DerivationRule::Where(one, yes, no) => self.value(if self.set(one) { yes } else { no }),
+            DerivationRule::Plus(a, b) => both(a, b, u64::checked_add),
+            DerivationRule::Minus(a, b) => both(a, b, u64::checked_sub),
+            DerivationRule::Times(a, b) => both(a, b, u64::checked_mul),
+            DerivationRule::Over(a, b) => both(a, b, u64::checked_div),
+        }
+    }
+}
