@@ -26,7 +26,7 @@ import json
 import logging
 import os
 import pathlib
-import shutil
+import re
 import subprocess
 import sys
 import tarfile
@@ -39,7 +39,7 @@ warnings.filterwarnings("ignore")
 
 import torch
 import transformers
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 transformers.logging.set_verbosity(logging.CRITICAL)
@@ -75,56 +75,74 @@ def inspect(binary, path):
     return None, f"{fault['key']}: {fault['found']}; expected {fault['expected']}"
 
 
-def built(case, folder):
+def built(case, folder, binary):
     """Saves the case as transformers' own class does; its config.json."""
-    stated = {"model_type": case["type"], **case["config"]}
-    config = CONFIG_MAPPING[case["type"]].from_dict(stated)
+    config = CONFIG_MAPPING[case["type"]].from_dict({"model_type": case["type"], **case["config"]})
     config.architectures = [case["class"]]
-    model = getattr(transformers, case.get("builds", case["class"]))(config).to(torch.bfloat16)
+    model = getattr(transformers, case["class"])(config).to(torch.bfloat16)
     model.save_pretrained(folder)
     config = json.loads((folder / "config.json").read_text())
-    config["architectures"] = [case.get("written", case["class"])]
+    config.update({"architectures": [case.get("written", case["class"])], **case.get("also", {})})
+    path = folder / "model.safetensors"
+    weights = load_file(path)
+    if "turned" in case:
+        weights = {name: value.transpose(1, 2).contiguous() if name.endswith(tuple(case["turned"])) else value
+                   for name, value in weights.items()}
+    if "mtp" in case:
+        weights |= of_product(config | case["mtp"], folder, binary, "mtp")
+        config |= case["mtp"]
+    save_file(weights, path)
     return config
 
 
 def listed(case, folder, binary):
     """Saves the weights that the product lists for the case; its config.json."""
     config = {"architectures": [case["class"]], "model_type": case["type"], "torch_dtype": "bfloat16", **case["config"]}
+    weights = of_product(config, folder, binary, "tensors")
+    if "mtp" in case:
+        config |= case["mtp"]
+        weights |= of_product(config, folder, binary, "mtp")
+    for old, new in case.get("renamed", {}).items():
+        weights = {re.sub(old, new, name): value for name, value in weights.items()}
+    save_file(weights, folder / "model.safetensors")
+    return config
+
+
+def of_product(config, folder, binary, which):
+    """The weights that the product lists, those of an expert each on their own as in checkpoints."""
     (folder / "config.json").write_text(json.dumps(config))
     answer, error = inspect(binary, str(folder / "config.json"))
     if error:
         raise RuntimeError(error)
     weights = {}
-    for weight in answer["tensors"]:
+    for weight in answer[which] or []:
         name, shape = weight["name"], weight["shape"]
-        for old, new in case.get("renamed", {}).items():
-            name = name.replace(old, new)
-        if "*" in name:
-            # One of each expert.
-            each = [(name.replace("*", str(at)), shape[1:]) for at in range(shape[0])]
-        else:
-            each = [(name, shape)]
-        for name, shape in each:
-            parts = [part for part in name.split("+")]
-            for part in parts:
-                sides = [shape[0] // len(parts), *shape[1:]]
-                weights[part] = torch.zeros(sides, dtype=torch.bfloat16)
-    save_file(weights, folder / "model.safetensors")
-    return config
+        layer, found, matrix = name.partition(".experts.")
+        if not found or matrix not in ["gate_up_proj", "up_proj", "down_proj"]:
+            weights[name] = torch.zeros(shape, dtype=torch.bfloat16)
+            continue
+        for expert in range(shape[0]):
+            for part in ["gate_proj", "up_proj"] if matrix == "gate_up_proj" else [matrix]:
+                sides = [shape[1] // (2 if matrix == "gate_up_proj" else 1), shape[2]]
+                weights[f"{layer}.experts.{expert}.{part}.weight"] = torch.zeros(sides, dtype=torch.bfloat16)
+    return weights
 
 
-def converted(config, folder):
-    """The path of the GGUF file of a saved model."""
+def converted(case, config, folder):
+    """The path of the GGUF file of a saved model. A type of the publisher's own code has the keys of its file alone."""
     import gguf
     from conversion import ModelType, get_model_architecture, get_model_class
     from conversion.base import ModelBase
     (folder / "config.json").write_text(json.dumps(config))
-    hparams = ModelBase.load_hparams(folder, False)
+    tokens = {f"token {at}": at for at in range(case.get("tokens", 272))}
+    (folder / "tokenizer.json").write_text(json.dumps({"model": {"vocab": tokens}, "added_tokens": []}))
+    hparams = json.loads(json.dumps(config)) if case.get("own_code") else ModelBase.load_hparams(folder, False)
     cls = get_model_class(get_model_architecture(hparams, ModelType.TEXT))
-    quiet = type(cls.__name__, (cls,), {"model_arch": cls.model_arch, "set_vocab": lambda self: None,
-                                        "_create_vocab_sentencepiece": lambda self: ([], [], [])})
     path = folder / "model.gguf"
-    model = quiet(folder, gguf.LlamaFileType.MOSTLY_BF16, path)
+    model = cls(folder, gguf.LlamaFileType.MOSTLY_BF16, path, hparams=hparams)
+    # A class may wrap another.
+    for one in [model, getattr(model, "impl", model)]:
+        one.set_vocab = lambda: None
     model.write()
     return path
 
@@ -138,7 +156,7 @@ def header(path):
         if key.startswith(UNUSED) and key not in ["general.architecture", "general.file_type"] or "." not in key:
             continue
         kind, value = field.types[-1], field.contents()
-        if key.startswith("GGUF.") or kind in [gguf.GGUFValueType.FLOAT32, gguf.GGUFValueType.FLOAT64]:
+        if key.startswith("GGUF.") or isinstance(value, float):
             continue
         kept[key] = value
     return kept, [[tensor.name, [int(side) for side in tensor.shape]] for tensor in reader.tensors]
@@ -149,8 +167,8 @@ def verdict(case, binary):
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         try:
-            config = listed(case, folder, binary) if case.get("listed") else built(case, folder)
-            path = converted(config, folder)
+            config = (listed if case.get("listed") else built)(case, folder, binary)
+            path = converted(case, config, folder)
             metadata, tensors = header(path)
         except Exception as error:
             logging.debug("%s", traceback.format_exc())
@@ -187,7 +205,7 @@ def main():
     parser.add_argument("binary")
     parser.add_argument("--only", default="")
     parser.add_argument("--out")
-    parser.add_argument("--rows", help="every header that was written, whatever its outcome")
+    parser.add_argument("--rows", help="to append every header to that was written, whatever its outcome")
     parser.add_argument("--source", default="target/llama.cpp-source", type=pathlib.Path)
     parser.add_argument("--verbose", action="store_true")
     options = parser.parse_args()
@@ -197,7 +215,7 @@ def main():
     only = [name for name in options.only.split(",") if name]
     with open(HERE / "gguf_cases.json") as file:
         cases = [case for case in json.load(file) if not only or case["type"] in only]
-    counted, rows, every = {}, [], []
+    counted, rows = {}, []
     print("| type | architecture | weights | outcome | why |\n|---|---|---|---|---|")
     for case in cases:
         outcome, why, row = verdict(case, os.path.abspath(options.binary))
@@ -206,15 +224,16 @@ def main():
         weights = "product" if case.get("listed") else "transformers"
         why = why.replace("|", "/").replace("\n", " ")[:600]
         print(f"| {case['type']} | {name} | {weights} | {outcome} | {why} |", flush=True)
-        every += [row] if row else []
+        if row and options.rows:
+            with open(options.rows, "a") as file:
+                file.write(json.dumps(row) + "\n")
         rows += [row] if outcome == "equal" else []
     print("\n" + ", ".join(f"{outcome}: {count}" for outcome, count in sorted(counted.items())))
-    for path, kept in [(options.out, rows), (options.rows, every)]:
-        if path:
-            fresh = f"{path}.fresh"
-            with open(fresh, "w") as file:
-                file.writelines(json.dumps(row, separators=(",", ":")) + "\n" for row in kept)
-            os.replace(fresh, path)
+    if options.out:
+        fresh = f"{options.out}.fresh"
+        with open(fresh, "w") as file:
+            file.writelines(json.dumps(row, separators=(",", ":")) + "\n" for row in rows)
+        os.replace(fresh, options.out)
     return 1 if counted.get("wrong") else 0
 
 

@@ -15,7 +15,7 @@ use crate::graph::model::ModelGraph;
 use crate::spec::error::Error;
 use crate::spec::model::ModelConfig;
 use crate::spec::model::file::{ModelFile, Published, PublishedTotal};
-use crate::spec::model::gguf::{GgufHeader, GgufTensor};
+use crate::spec::model::gguf::{GgufHeader, GgufTensor, GgufValue};
 
 pub const ENDING: &str = ".gguf";
 
@@ -30,6 +30,8 @@ struct GgufTables {
     file_types: BTreeMap<u64, String>,
     /// Ends of the names of tensors that a conversion adds: factors of rotary embeddings.
     added: Vec<String>,
+    /// Lists of the metadata whose entries were tensors of one element.
+    moved: Vec<String>,
 }
 
 static TABLES: LazyLock<GgufTables> =
@@ -85,7 +87,7 @@ fn model_file(header: &GgufHeader, tensors: &[GgufTensor], path: &Path) -> Resul
         !further && !TABLES.added.iter().any(|added| tensor.name.ends_with(added))
     };
     let mut sizes = tensors.iter().filter(counted).map(GgufTensor::elements);
-    let sum = sizes.try_fold(0u64, |sum, size| sum.checked_add(size?));
+    let sum = sizes.try_fold(moved(header), |sum, size| sum.checked_add(size?));
     let elements = sum.ok_or_else(|| {
         let found = "more elements in its tensors than 64 bits count";
         Error::new("tensors", found, "the shapes of a model", "download the file again")
@@ -119,6 +121,16 @@ fn model_file(header: &GgufHeader, tensors: &[GgufTensor], path: &Path) -> Resul
         parameters,
         config,
     })
+}
+
+/// Number of the elements that are in the metadata.
+fn moved(header: &GgufHeader) -> u64 {
+    let length = |key: &String| match header.metadata.get(key) {
+        Some(GgufValue::List(length)) => *length,
+        Some(GgufValue::Wholes(numbers)) => numbers.len() as u64,
+        _ => 0,
+    };
+    TABLES.moved.iter().map(length).fold(0, u64::saturating_add)
 }
 
 /// The layer of a tensor. Those behind the last layer are of multi-token prediction.

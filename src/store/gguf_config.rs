@@ -34,12 +34,18 @@ pub enum DerivationRule {
     Flag(Derivation),
     /// The side of a tensor, the innermost being 0.
     Dim(String, usize),
-    /// That side for each layer; 0 where a layer lacks the tensor.
-    DimEach(String, usize),
     Has(String),
     Lacks(String),
     /// Number of the layers that have a tensor.
     Count(String),
+    /// Numbers of the layers that have a tensor; that of the first layer is the second of these.
+    Indices(String, u64),
+    /// The first layer that has a tensor, from 0.
+    FirstLayer(String),
+    /// Layers from one that has a tensor to the next that has it; all layers where there is only one.
+    Period(String),
+    /// The number of a list at the first layer whose flag in another list is this.
+    Among(String, String, bool),
     /// For each layer, what the first of these tensors that it has means.
     Layers(Vec<(String, Value)>),
     /// For each layer, what a flag of a list means: not set, set. A number n instead: each n-th is not set.
@@ -52,6 +58,8 @@ pub enum DerivationRule {
     Minus(Derivation, Derivation),
     Times(Derivation, Derivation),
     Over(Derivation, Derivation),
+    /// A section of keys.
+    Section(BTreeMap<String, Derivation>),
 }
 
 /// Keys of `config.json` in order; a key that ends in `?` is left out where the header does not have its value.
@@ -78,13 +86,15 @@ pub struct DerivedConfig<'a> {
     tensors: BTreeMap<&'a str, &'a [u64]>,
     /// `general.architecture`.
     name: &'a str,
+    /// Without those of multi-token prediction.
     layers: u64,
 }
 
 impl<'a> DerivedConfig<'a> {
     pub fn new(header: &'a GgufHeader, tensors: &'a [GgufTensor]) -> DerivedConfig<'a> {
         let name = header.text("general.architecture").unwrap_or_default();
-        let layers = header.whole(&format!("{name}.block_count")).unwrap_or(0);
+        let count = |suffix: &str| header.whole(&format!("{name}.{suffix}")).unwrap_or(0);
+        let layers = count("block_count").saturating_sub(count("nextn_predict_layers"));
         let tensors = tensors.iter().map(|tensor| (tensor.name.as_str(), tensor.dims.as_slice())).collect();
         DerivedConfig { header, tensors, name, layers: layers.min(MOST_LAYERS) }
     }
@@ -173,6 +183,19 @@ impl<'a> DerivedConfig<'a> {
         (0..self.layers).map(of).collect::<Option<Vec<Value>>>().map(Value::Array)
     }
 
+    /// Numbers of the layers that have a tensor.
+    fn having<'b>(&'b self, name: &'b str) -> impl Iterator<Item = u64> + 'b {
+        (0..self.layers).filter(move |layer| self.at(name, *layer).is_some())
+    }
+
+    fn among(&self, numbers: &str, flags: &str, flag: bool) -> Option<u64> {
+        let at = self.list(flags)?.iter().position(|one| (*one != 0) == flag)?;
+        match self.list(numbers) {
+            Some(list) => list.get(at).copied(),
+            None => self.header.whole(&self.key(numbers)),
+        }
+    }
+
     fn number(&self, derivation: &Derivation) -> Option<u64> {
         self.value(derivation)?.as_u64()
     }
@@ -191,11 +214,19 @@ impl<'a> DerivedConfig<'a> {
     }
 
     fn derived(&self, rule: &DerivationRule) -> Option<Value> {
-        let both = |a: &Derivation, b: &Derivation, of: fn(u64, u64) -> Option<u64>| {
-            of(self.number(a)?, self.number(b)?).map(Value::from)
-        };
         match rule {
             DerivationRule::Is(value) => Some(value.clone()),
+            DerivationRule::First(several) => several.iter().find_map(|one| self.value(one)),
+            DerivationRule::Where(one, yes, no) => self.value(if self.set(one) { yes } else { no }),
+            DerivationRule::Flag(one) => self.number(one).map(|number| json!(number != 0)),
+            DerivationRule::Plus(a, b) => self.computed(a, b, u64::checked_add),
+            DerivationRule::Minus(a, b) => self.computed(a, b, u64::checked_sub),
+            DerivationRule::Times(a, b) => self.computed(a, b, u64::checked_mul),
+            DerivationRule::Over(a, b) => self.computed(a, b, u64::checked_div),
+            DerivationRule::Section(keys) => {
+                let values = keys.iter().map(|(key, one)| Some((key.clone(), self.value(one)?)));
+                values.collect::<Option<Map<String, Value>>>().map(Value::Object)
+            }
             DerivationRule::Each(suffix) => match (self.list(suffix), self.header.whole(&self.key(suffix))) {
                 (Some(numbers), _) => Some(json!(numbers)),
                 (None, number) => self.each(|_| number.map(Value::from)),
@@ -204,34 +235,47 @@ impl<'a> DerivedConfig<'a> {
                 let largest = self.list(suffix).and_then(|numbers| numbers.iter().max().copied());
                 largest.or_else(|| self.header.whole(&self.key(suffix))).map(Value::from)
             }
-            DerivationRule::Flag(one) => self.number(one).map(|number| json!(number != 0)),
-            DerivationRule::Dim(name, side) => self.dims(name)?.get(*side).copied().map(Value::from),
-            DerivationRule::DimEach(name, side) => {
-                self.each(|layer| Some(json!(self.at(name, layer).and_then(|dims| dims.get(*side)).unwrap_or(&0))))
+            DerivationRule::Among(numbers, flags, flag) => {
+                self.among(numbers, flags, *flag).map(Value::from)
             }
+            DerivationRule::Pattern(suffix, no, yes) => self.pattern(suffix, no, yes),
+            rule => self.of_tensors(rule),
+        }
+    }
+
+    fn computed(&self, a: &Derivation, b: &Derivation, of: fn(u64, u64) -> Option<u64>) -> Option<Value> {
+        of(self.number(a)?, self.number(b)?).map(Value::from)
+    }
+
+    fn pattern(&self, suffix: &str, no: &Value, yes: &Value) -> Option<Value> {
+        let flags = self.list(suffix);
+        let period = self.header.whole(&self.key(suffix)).filter(|period| *period > 0);
+        let is = |layer: u64| match flags {
+            Some(flags) => flags.get(usize::try_from(layer).ok()?).map(|flag| *flag != 0),
+            None => period.map(|period| !(layer + 1).is_multiple_of(period)),
+        };
+        self.each(|layer| is(layer).map(|set| if set { yes.clone() } else { no.clone() }))
+    }
+
+    fn of_tensors(&self, rule: &DerivationRule) -> Option<Value> {
+        match rule {
+            DerivationRule::Dim(name, side) => self.dims(name)?.get(*side).copied().map(Value::from),
             DerivationRule::Has(name) => Some(json!(self.dims(name).is_some())),
             DerivationRule::Lacks(name) => Some(json!(self.dims(name).is_none())),
-            DerivationRule::Count(name) => {
-                Some(json!((0..self.layers).filter(|layer| self.at(name, *layer).is_some()).count()))
+            DerivationRule::Count(name) => Some(json!(self.having(name).count())),
+            DerivationRule::Indices(name, base) => {
+                Some(json!(self.having(name).map(|layer| layer.saturating_add(*base)).collect::<Vec<u64>>()))
+            }
+            DerivationRule::FirstLayer(name) => self.having(name).next().map(Value::from),
+            DerivationRule::Period(name) => {
+                let mut having = self.having(name);
+                let first = having.next()?;
+                Some(json!(having.next().map_or(self.layers, |second| second - first)))
             }
             DerivationRule::Layers(meanings) => self.each(|layer| {
                 meanings.iter().find(|(name, _)| self.at(name, layer).is_some()).map(|(_, value)| value.clone())
             }),
-            DerivationRule::Pattern(suffix, no, yes) => {
-                let flags = self.list(suffix);
-                let period = self.header.whole(&self.key(suffix)).filter(|period| *period > 0);
-                let is = |layer: u64| match flags {
-                    Some(flags) => flags.get(usize::try_from(layer).ok()?).map(|flag| *flag != 0),
-                    None => period.map(|period| !(layer + 1).is_multiple_of(period)),
-                };
-                self.each(|layer| is(layer).map(|set| if set { yes.clone() } else { no.clone() }))
-            }
-            DerivationRule::First(several) => several.iter().find_map(|one| self.value(one)),
-            DerivationRule::Where(one, yes, no) => self.value(if self.set(one) { yes } else { no }),
-            DerivationRule::Plus(a, b) => both(a, b, u64::checked_add),
-            DerivationRule::Minus(a, b) => both(a, b, u64::checked_sub),
-            DerivationRule::Times(a, b) => both(a, b, u64::checked_mul),
-            DerivationRule::Over(a, b) => both(a, b, u64::checked_div),
+            _ => None,
         }
     }
 }
