@@ -98,18 +98,30 @@ def built(case, folder, binary):
 def listed(case, folder, binary):
     """Saves the weights that the product lists for the case; its config.json."""
     config = {"architectures": [case["class"]], "model_type": case["type"], "torch_dtype": "bfloat16", **case["config"]}
-    weights = of_product(config, folder, binary, "tensors")
+    weights = of_product(config, folder, binary, "tensors", case.get("stacked", False))
     if "mtp" in case:
         config |= case["mtp"]
         weights |= of_product(config, folder, binary, "mtp")
     for old, new in case.get("renamed", {}).items():
         weights = {re.sub(old, new, name): value for name, value in weights.items()}
+    if "packed" in case:
+        weights = dict(pair for name, value in weights.items() for pair in packed(case["packed"], name, value))
     save_file(weights, folder / "model.safetensors")
     return config
 
 
-def of_product(config, folder, binary, which):
-    """The weights that the product lists, those of an expert each on their own as in checkpoints."""
+def packed(pattern, name, value):
+    """A matrix of this name in four bits, two to a byte, with a scale for each 32."""
+    if not re.search(pattern, name):
+        return [(name, value)]
+    rows, width = value.shape
+    scale = name.removesuffix("weight") + "scale"
+    return [(name, torch.zeros([rows, width // 2], dtype=torch.uint8)),
+            (scale, torch.zeros([rows, width // 32], dtype=torch.uint8))]
+
+
+def of_product(config, folder, binary, which, stacked=False):
+    """The weights that the product lists, those of an expert each on their own as in most checkpoints."""
     (folder / "config.json").write_text(json.dumps(config))
     answer, error = inspect(binary, str(folder / "config.json"))
     if error:
@@ -121,10 +133,11 @@ def of_product(config, folder, binary, which):
         if not found or matrix not in ["gate_up_proj", "up_proj", "down_proj"]:
             weights[name] = torch.zeros(shape, dtype=torch.bfloat16)
             continue
-        for expert in range(shape[0]):
-            for part in ["gate_proj", "up_proj"] if matrix == "gate_up_proj" else [matrix]:
-                sides = [shape[1] // (2 if matrix == "gate_up_proj" else 1), shape[2]]
-                weights[f"{layer}.experts.{expert}.{part}.weight"] = torch.zeros(sides, dtype=torch.bfloat16)
+        for part in ["gate_proj", "up_proj"] if matrix == "gate_up_proj" else [matrix]:
+            sides = [shape[0], shape[1] // (2 if matrix == "gate_up_proj" else 1), shape[2]]
+            every = torch.zeros(sides, dtype=torch.bfloat16)
+            several = {"": every} if stacked else {f".{expert}": every[expert].clone() for expert in range(shape[0])}
+            weights |= {f"{layer}.experts{expert}.{part}.weight": value for expert, value in several.items()}
     return weights
 
 

@@ -62,8 +62,9 @@ pub enum DerivationRule {
     Section(BTreeMap<String, Derivation>),
 }
 
-/// Keys of `config.json` in order; a key that ends in `?` is left out where the header does not have its value.
-pub type Derivations = Map<String, Value>;
+/// Keys of `config.json`; a key that ends in `?` is left out where the header does not have its value, and one without a
+/// derivation always.
+pub type Derivations = BTreeMap<String, Option<Derivation>>;
 
 /// An architecture of llama.cpp as a class of transformers.
 #[derive(Deserialize)]
@@ -100,8 +101,13 @@ impl<'a> DerivedConfig<'a> {
     }
 
     /// The architecture keys of `config.json`.
-    pub fn config(&self, common: &Derivations, known: &[GgufArchitecture]) -> Result<Map<String, Value>, Error> {
-        let is = |one: &&GgufArchitecture| one.name == self.name && one.when.iter().all(|rule| self.set(rule));
+    pub fn config(
+        &self,
+        common: &Derivations,
+        known: &[GgufArchitecture],
+    ) -> Result<Map<String, Value>, Error> {
+        let is =
+            |one: &&GgufArchitecture| one.name == self.name && one.when.iter().all(|rule| self.set(rule));
         let architecture = known.iter().find(is).ok_or_else(|| self.unknown(known))?;
         let mut config = Map::new();
         config.insert("architectures".into(), json!([architecture.class]));
@@ -109,26 +115,22 @@ impl<'a> DerivedConfig<'a> {
         let own = &architecture.keys;
         let bare = |key: &str| key.trim_end_matches('?').to_owned();
         let common = common.iter().filter(|(key, _)| !own.keys().any(|one| bare(one) == bare(key)));
-        for (key, derivation) in common.chain(own).filter(|(_, derivation)| !derivation.is_null()) {
-            let derivation =
-                Derivation::deserialize(derivation).map_err(|error| self.table_fault(key, error.to_string()))?;
-            match self.value(&derivation) {
+        for (key, derivation) in common.chain(own) {
+            let Some(derivation) = derivation else { continue };
+            match self.value(derivation) {
                 Some(value) => config.insert(bare(key), value),
                 None if key.ends_with('?') => None,
-                None => return Err(self.missing(&derivation, key)),
+                None => return Err(self.missing(derivation, key)),
             };
         }
         config.insert("torch_dtype".into(), json!("bfloat16"));
         Ok(config)
     }
 
-    fn table_fault(&self, key: &str, found: String) -> Error {
-        Error::new(format!("{}: {key}", self.name), found, "a derivation", "report this fault of the tables")
-    }
-
     fn unknown(&self, known: &[GgufArchitecture]) -> Error {
         let fix = "name the model itself with --weight-format, e.g. gguf-q4_k_m";
-        let named: Vec<&str> = known.iter().filter(|one| one.name == self.name).map(|one| &*one.class).collect();
+        let named: Vec<&str> =
+            known.iter().filter(|one| one.name == self.name).map(|one| &*one.class).collect();
         if !named.is_empty() {
             let expected = format!("the tensors and metadata of {}", named.join(" or "));
             let found = format!("`{}` of another class", self.name);
@@ -235,9 +237,7 @@ impl<'a> DerivedConfig<'a> {
                 let largest = self.list(suffix).and_then(|numbers| numbers.iter().max().copied());
                 largest.or_else(|| self.header.whole(&self.key(suffix))).map(Value::from)
             }
-            DerivationRule::Among(numbers, flags, flag) => {
-                self.among(numbers, flags, *flag).map(Value::from)
-            }
+            DerivationRule::Among(numbers, flags, flag) => self.among(numbers, flags, *flag).map(Value::from),
             DerivationRule::Pattern(suffix, no, yes) => self.pattern(suffix, no, yes),
             rule => self.of_tensors(rule),
         }
@@ -273,7 +273,10 @@ impl<'a> DerivedConfig<'a> {
                 Some(json!(having.next().map_or(self.layers, |second| second - first)))
             }
             DerivationRule::Layers(meanings) => self.each(|layer| {
-                meanings.iter().find(|(name, _)| self.at(name, layer).is_some()).map(|(_, value)| value.clone())
+                meanings
+                    .iter()
+                    .find(|(name, _)| self.at(name, layer).is_some())
+                    .map(|(_, value)| value.clone())
             }),
             _ => None,
         }
