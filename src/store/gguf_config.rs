@@ -15,7 +15,7 @@ const MOST_LAYERS: u64 = 4096;
 /// of a layer is named with `*` for its number, and is the first that there is.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
-pub enum Derivation {
+pub enum KeyDerivation {
     /// The whole number at a key; of a list, the number that all its entries are.
     Key(String),
     Rule(Box<DerivationRule>),
@@ -31,7 +31,7 @@ pub enum DerivationRule {
     /// The largest number of a list.
     Largest(String),
     /// A number as a flag.
-    Flag(Derivation),
+    Flag(KeyDerivation),
     /// The side of a tensor, the innermost being 0.
     Dim(String, usize),
     Has(String),
@@ -51,20 +51,20 @@ pub enum DerivationRule {
     /// For each layer, what a flag of a list means: not set, set. A number n instead: each n-th is not set.
     Pattern(String, Value, Value),
     /// The first of these that the header has.
-    First(Vec<Derivation>),
+    First(Vec<KeyDerivation>),
     /// The second where the first is set, else the third.
-    Where(Derivation, Derivation, Derivation),
-    Plus(Derivation, Derivation),
-    Minus(Derivation, Derivation),
-    Times(Derivation, Derivation),
-    Over(Derivation, Derivation),
+    Where(KeyDerivation, KeyDerivation, KeyDerivation),
+    Plus(KeyDerivation, KeyDerivation),
+    Minus(KeyDerivation, KeyDerivation),
+    Times(KeyDerivation, KeyDerivation),
+    Over(KeyDerivation, KeyDerivation),
     /// A section of keys.
-    Section(BTreeMap<String, Derivation>),
+    Section(BTreeMap<String, KeyDerivation>),
 }
 
 /// Keys of `config.json`; a key that ends in `?` is left out where the header does not have its value, and one without a
 /// derivation always.
-pub type Derivations = BTreeMap<String, Option<Derivation>>;
+pub type Derivations = BTreeMap<String, Option<KeyDerivation>>;
 
 /// An architecture of llama.cpp as a class of transformers.
 #[derive(Deserialize)]
@@ -73,7 +73,7 @@ pub struct GgufArchitecture {
     name: String,
     /// What is set in the headers of this class; one name may mean several.
     #[serde(default)]
-    when: Vec<Derivation>,
+    when: Vec<KeyDerivation>,
     model_type: String,
     class: String,
     /// Its keys in addition to the common ones; `null` for a common key that it does not have.
@@ -143,16 +143,16 @@ impl<'a> DerivedConfig<'a> {
         Error::new("general.architecture", found, format!("one of {}", names.join(", ")), fix)
     }
 
-    fn missing(&self, derivation: &Derivation, key: &str) -> Error {
-        if let Derivation::Rule(rule) = derivation
+    fn missing(&self, derivation: &KeyDerivation, key: &str) -> Error {
+        if let KeyDerivation::Rule(rule) = derivation
             && let DerivationRule::Dim(tensor, _) = rule.as_ref()
         {
             let fix = "name the first part of the file, or its config.json";
             return Error::new(tensor, "no such tensor", format!("the tensor that has {key}"), fix);
         }
         let name = match derivation {
-            Derivation::Key(suffix) => self.key(suffix),
-            Derivation::Rule(_) => key.to_owned(),
+            KeyDerivation::Key(suffix) => self.key(suffix),
+            KeyDerivation::Rule(_) => key.to_owned(),
         };
         let fix = "convert the model again, or name its config.json";
         Error::new(name, "no whole number", "the number that the class needs", fix)
@@ -198,20 +198,20 @@ impl<'a> DerivedConfig<'a> {
         }
     }
 
-    fn number(&self, derivation: &Derivation) -> Option<u64> {
+    fn number(&self, derivation: &KeyDerivation) -> Option<u64> {
         self.value(derivation)?.as_u64()
     }
 
     /// Whether a derivation has a value other than 0 and no.
-    fn set(&self, derivation: &Derivation) -> bool {
+    fn set(&self, derivation: &KeyDerivation) -> bool {
         !matches!(self.value(derivation), None | Some(Value::Bool(false) | Value::Null))
             && self.number(derivation) != Some(0)
     }
 
-    fn value(&self, derivation: &Derivation) -> Option<Value> {
+    fn value(&self, derivation: &KeyDerivation) -> Option<Value> {
         match derivation {
-            Derivation::Key(suffix) => self.header.whole(&self.key(suffix)).map(Value::from),
-            Derivation::Rule(rule) => self.derived(rule),
+            KeyDerivation::Key(suffix) => self.header.whole(&self.key(suffix)).map(Value::from),
+            KeyDerivation::Rule(rule) => self.derived(rule),
         }
     }
 
@@ -243,7 +243,12 @@ impl<'a> DerivedConfig<'a> {
         }
     }
 
-    fn computed(&self, a: &Derivation, b: &Derivation, of: fn(u64, u64) -> Option<u64>) -> Option<Value> {
+    fn computed(
+        &self,
+        a: &KeyDerivation,
+        b: &KeyDerivation,
+        of: fn(u64, u64) -> Option<u64>,
+    ) -> Option<Value> {
         of(self.number(a)?, self.number(b)?).map(Value::from)
     }
 
