@@ -16,6 +16,7 @@ pub mod file;
 pub mod folder;
 mod foreign_hardware;
 pub mod gguf;
+pub mod gguf_config;
 pub mod hardware;
 pub mod host;
 pub mod hub;

@@ -1,15 +1,19 @@
 //! GGUF files as models: headers written here for shipped models are read back to the same model.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use mantile::graph::inspect::Inspection;
 use mantile::graph::model::ModelGraph;
 use mantile::report::result::EstimateResult;
 use mantile::request::UNCONTROLLED;
 use mantile::request::estimate::{EstimateRequest, estimate};
-use mantile::spec::model::gguf::GgufHeader;
+use mantile::spec::model::ModelConfig;
+use mantile::spec::model::gguf::{GgufHeader, GgufValue};
 use mantile::spec::scenario::Scenario;
 use mantile::store::catalog::Catalog;
 use proptest::prelude::*;
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 /// A header under construction, in the bytes of the format.
@@ -22,6 +26,24 @@ pub struct Writer {
 fn text(bytes: &mut Vec<u8>, text: &str) {
     bytes.extend((text.len() as u64).to_le_bytes());
     bytes.extend(text.as_bytes());
+}
+
+/// Type and bytes of a value that is no list.
+fn scalar(value: &Value) -> (u32, Vec<u8>) {
+    match value {
+        Value::Bool(flag) => (7, vec![u8::from(*flag)]),
+        Value::String(words) => {
+            let mut bytes = vec![];
+            text(&mut bytes, words);
+            (8, bytes)
+        }
+        Value::Number(number) => match (number.as_u64(), number.as_i64()) {
+            (Some(number), _) if number <= u64::from(u32::MAX) => (4, (number as u32).to_le_bytes().into()),
+            (_, Some(number)) => (11, number.to_le_bytes().into()),
+            _ => (6, (number.as_f64().unwrap() as f32).to_le_bytes().into()),
+        },
+        Value::Null | Value::Array(_) | Value::Object(_) => (0, vec![]),
+    }
 }
 
 impl Writer {
@@ -47,6 +69,19 @@ impl Writer {
 
     pub fn whole(&mut self, key: &str, number: u64) {
         self.entry(key, 4, |bytes| bytes.extend((number as u32).to_le_bytes()));
+    }
+
+    /// A value as the converter writes it: texts, flags, numbers, and lists of one of them.
+    fn value(&mut self, key: &str, value: &Value) {
+        let (kind, bytes) = scalar(value);
+        match value.as_array() {
+            Some(list) => self.entry(key, 9, |bytes| {
+                bytes.extend(list.first().map_or(4, |first| scalar(first).0).to_le_bytes());
+                bytes.extend((list.len() as u64).to_le_bytes());
+                list.iter().for_each(|one| bytes.extend(scalar(one).1));
+            }),
+            None => self.entry(key, kind, |written| written.extend(bytes)),
+        }
     }
 
     fn tensor(&mut self, name: &str, dims: &[u64]) {
@@ -161,6 +196,13 @@ fn answer(model: &str, weight_format: Option<&str>) -> EstimateResult {
     estimate(&Catalog::default(), &EstimateRequest::of(scenario), &UNCONTROLLED).unwrap()
 }
 
+/// Architectures of the table.
+fn known() -> BTreeSet<String> {
+    let tables: Value = serde_json::from_str(include_str!("../src/store/gguf.json")).unwrap();
+    let known = tables["architectures"].as_array().unwrap();
+    known.iter().map(|one| one["name"].as_str().unwrap().to_owned()).collect()
+}
+
 pub const MODELS: [(&str, &str); 6] = [
     ("TinyLlama--TinyLlama-1.1B-Chat-v1.0", "llama"),
     ("meta-llama--Llama-3.1-8B", "llama"),
@@ -187,6 +229,78 @@ fn a_converted_model_is_the_same_model() {
         let metrics = |one: &EstimateResult| serde_json::to_string(&one.candidate.metrics).unwrap();
         assert_eq!(metrics(&a), metrics(&b), "{model}");
     }
+}
+
+/// A header that llama.cpp's converter wrote, and the configuration that it comes from.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ConvertedHeader {
+    #[serde(rename = "type")]
+    model_type: String,
+    #[serde(rename = "weights")]
+    _weights: String,
+    config: Value,
+    metadata: Map<String, Value>,
+    tensors: Vec<(String, Vec<u64>)>,
+}
+
+/// A model in numbers: those of all of it, then window, KV cache, state and parameters of every layer.
+fn numbers(graph: &ModelGraph) -> (Value, Vec<(u32, Value)>) {
+    let found = Inspection::of(graph);
+    let whole = (
+        found.layers,
+        found.tied,
+        found.parameters,
+        found.kv_bytes_per_token,
+        found.kv_bytes_per_token_windowed,
+        found.state_bytes_per_sequence,
+    );
+    let mut layers: Vec<(u32, Value)> = vec![];
+    for block in &found.blocks {
+        let of = (block.window, block.kv_bytes_per_token, block.state_bytes_per_sequence, block.parameters);
+        layers.extend(block.layers.iter().map(|layer| (*layer, serde_json::json!(of))));
+    }
+    layers.sort_by_key(|(layer, _)| *layer);
+    (serde_json::json!(whole), layers)
+}
+
+/// A header that the converter writes is the model of its config.json, whatever its architecture.
+#[test]
+fn a_header_of_the_converter_is_the_model_of_its_configuration() {
+    let folder = tempfile::tempdir().unwrap();
+    let rows = include_str!("data/gguf.jsonl").lines();
+    let rows: Vec<ConvertedHeader> = rows.map(|row| serde_json::from_str(row).unwrap()).collect();
+    let mut faults = vec![];
+    let mut architectures = BTreeSet::new();
+    for row in &rows {
+        let architecture = row.metadata["general.architecture"].as_str().unwrap();
+        architectures.insert(architecture.to_owned());
+        let mut writer = Writer::new(architecture);
+        row.metadata.iter().for_each(|(key, value)| writer.value(key, value));
+        row.tensors.iter().for_each(|(name, dims)| writer.tensor(name, dims));
+        let path = filed(folder.path(), "one.gguf", &writer.bytes());
+        let found = Catalog::default().built(path.to_str().unwrap());
+        let own = ModelGraph::build(&ModelConfig::parse(&row.config.to_string()).unwrap()).unwrap();
+        match found {
+            Ok((_, graph)) if numbers(&graph) == numbers(&own) => {}
+            Ok((_, graph)) => {
+                let (found, own) = (numbers(&graph), numbers(&own));
+                faults.push(format!("{}: {found:?}, expected {own:?}", row.model_type));
+            }
+            Err(error) => faults.push(format!("{}: {error}", row.model_type)),
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    assert_eq!(architectures, known(), "each architecture has a header, and no other");
+}
+
+#[test]
+fn the_document_names_every_architecture() {
+    let document = include_str!("../docs/catalogue.md");
+    let missing: Vec<String> =
+        known().into_iter().filter(|name| !document.contains(&format!("`{name}`"))).collect();
+    assert!(missing.is_empty(), "docs/catalogue.md does not name {missing:?}");
+    assert!(document.contains(&format!("one of these {}", known().len())));
 }
 
 /// Parts of a file that is split are read together.
@@ -219,8 +333,8 @@ fn what_is_not_understood_is_refused_with_its_reason() {
         Catalog::default().model(path.to_str().unwrap()).unwrap_err()
     };
     let base = || converted("Qwen--Qwen3-0.6B", "qwen3", 15);
-    let fault = refused(&Writer::new("mamba"));
-    assert_eq!((fault.key.as_str(), fault.found.as_str()), ("general.architecture", "`mamba`"));
+    let fault = refused(&Writer::new("wavtokenizer-dec"));
+    assert_eq!((fault.key.as_str(), fault.found.as_str()), ("general.architecture", "`wavtokenizer-dec`"));
     let mut more = base();
     more.tensor("blk.0.attn_q.bias", &[2048]);
     assert_eq!(refused(&more).key, "tensors");
@@ -229,6 +343,21 @@ fn what_is_not_understood_is_refused_with_its_reason() {
     let mut none = base();
     none.tensors.retain(|(name, _)| name != "token_embd.weight");
     assert_eq!(refused(&none).key, "token_embd.weight");
+}
+
+/// Lists of flags and of fractions are read whole: what follows them is found.
+#[test]
+fn a_list_of_any_numbers_is_read_to_its_end() {
+    let mut writer = Writer::new("qwen3");
+    writer.value("a.flags", &serde_json::json!([true, false, true]));
+    writer.value("a.fractions", &serde_json::json!([0.5, 1.5]));
+    writer.value("a.negative", &serde_json::json!([-1, -2]));
+    writer.whole("a.last", 7);
+    let header = GgufHeader::read(writer.bytes().as_slice()).unwrap();
+    assert_eq!(header.metadata["a.flags"], GgufValue::Wholes(vec![1, 0, 1]));
+    assert_eq!(header.metadata["a.fractions"], GgufValue::List(2));
+    assert_eq!(header.metadata["a.negative"], GgufValue::List(2));
+    assert_eq!(header.whole("a.last"), Some(7));
 }
 
 proptest! {

@@ -7,43 +7,31 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
 use super::file;
+use super::gguf_config::{Derivations, DerivedConfig, GgufArchitecture};
 use crate::graph::model::ModelGraph;
 use crate::spec::error::Error;
 use crate::spec::model::ModelConfig;
 use crate::spec::model::file::{ModelFile, Published, PublishedTotal};
-use crate::spec::model::gguf::{GgufHeader, GgufTensor};
+use crate::spec::model::gguf::{GgufHeader, GgufTensor, GgufValue};
 
 pub const ENDING: &str = ".gguf";
-
-/// Keys of the metadata after the architecture, and those of `config.json`, in order.
-type KeyPairs = Map<String, Value>;
-
-/// An architecture of llama.cpp as a class of transformers.
-#[derive(Deserialize)]
-struct GgufArchitecture {
-    /// `general.architecture`.
-    name: String,
-    /// Whether it has experts; one name may mean both.
-    experts: bool,
-    model_type: String,
-    class: String,
-    /// Its keys in addition to the common ones.
-    keys: KeyPairs,
-}
 
 /// The tables of `gguf.json`.
 #[derive(Deserialize)]
 struct GgufTables {
-    common: KeyPairs,
+    /// Keys of every class.
+    common: Derivations,
     /// Conversions of llama.cpp's `convert_hf_to_gguf.py`.
     architectures: Vec<GgufArchitecture>,
     /// Weight formats by `general.file_type`: `enum llama_ftype` of llama.cpp's `include/llama.h`.
     file_types: BTreeMap<u64, String>,
-    /// Tensors that a conversion adds: factors of rotary embeddings.
+    /// Ends of the names of tensors that a conversion adds: factors of rotary embeddings.
     added: Vec<String>,
+    /// Lists of the metadata whose entries were tensors of one element.
+    moved: Vec<String>,
 }
 
 static TABLES: LazyLock<GgufTables> =
@@ -92,10 +80,14 @@ fn parts(path: &Path, header: &GgufHeader) -> Result<Vec<String>, Error> {
 }
 
 fn model_file(header: &GgufHeader, tensors: &[GgufTensor], path: &Path) -> Result<ModelFile, Error> {
-    let config = config(header, tensors)?;
-    let counted = |tensor: &&GgufTensor| !TABLES.added.contains(&tensor.name);
+    let config = DerivedConfig::new(header, tensors).config(&TABLES.common, &TABLES.architectures)?;
+    let layers = config.get("num_hidden_layers").and_then(serde_json::Value::as_u64);
+    let counted = |tensor: &&GgufTensor| {
+        let further = layers.is_some_and(|layers| block(&tensor.name).is_some_and(|block| block >= layers));
+        !further && !TABLES.added.iter().any(|added| tensor.name.ends_with(added))
+    };
     let mut sizes = tensors.iter().filter(counted).map(GgufTensor::elements);
-    let sum = sizes.try_fold(0u64, |sum, size| sum.checked_add(size?));
+    let sum = sizes.try_fold(moved(header), |sum, size| sum.checked_add(size?));
     let elements = sum.ok_or_else(|| {
         let found = "more elements in its tensors than 64 bits count";
         Error::new("tensors", found, "the shapes of a model", "download the file again")
@@ -103,8 +95,10 @@ fn model_file(header: &GgufHeader, tensors: &[GgufTensor], path: &Path) -> Resul
     let stem = path.file_stem().map(|stem| file::shown(Path::new(stem)));
     let name = stem.unwrap_or_else(|| file::shown(path));
     let parsed = ModelConfig::from_map(config.clone(), None)?;
-    let parameters = ModelGraph::build(&parsed)?.parameters().unique;
-    if parameters != elements {
+    let found = ModelGraph::build(&parsed)?.parameters();
+    let parameters = found.unique;
+    // Some classes keep the bias of a router as a buffer.
+    if ![parameters, parameters.saturating_add(found.buffers)].contains(&elements) {
         let fix = "name the model's config.json with --weight-format instead; this conversion is not known";
         let found = format!("{elements} elements in its tensors");
         return Err(Error::new("tensors", found, format!("{parameters}, as its metadata say"), fix));
@@ -129,6 +123,21 @@ fn model_file(header: &GgufHeader, tensors: &[GgufTensor], path: &Path) -> Resul
     })
 }
 
+/// Number of the elements that are in the metadata.
+fn moved(header: &GgufHeader) -> u64 {
+    let length = |key: &String| match header.metadata.get(key) {
+        Some(GgufValue::List(length)) => *length,
+        Some(GgufValue::Wholes(numbers)) => numbers.len() as u64,
+        _ => 0,
+    };
+    TABLES.moved.iter().map(length).fold(0, u64::saturating_add)
+}
+
+/// The layer of a tensor. Those behind the last layer are of multi-token prediction.
+fn block(name: &str) -> Option<u64> {
+    name.strip_prefix("blk.")?.split('.').next()?.parse().ok()
+}
+
 fn weight_format(header: &GgufHeader) -> Result<&'static str, Error> {
     let kind = header.whole("general.file_type");
     kind.and_then(|kind| TABLES.file_types.get(&kind)).map(String::as_str).ok_or_else(|| {
@@ -136,47 +145,4 @@ fn weight_format(header: &GgufHeader) -> Result<&'static str, Error> {
         let fix = "name the model's config.json with --weight-format instead";
         Error::new("general.file_type", found, "a file type of llama.cpp with a format in the catalogue", fix)
     })
-}
-
-/// The architecture keys of `config.json`.
-fn config(header: &GgufHeader, tensors: &[GgufTensor]) -> Result<Map<String, Value>, Error> {
-    let name = header.text("general.architecture").unwrap_or_default();
-    let key = |suffix: &str| format!("{name}.{suffix}");
-    let experts = header.whole(&key("expert_count")).unwrap_or(0) > 0;
-    let known = TABLES.architectures.iter().find(|one| one.name == name && one.experts == experts);
-    let architecture = known.ok_or_else(|| {
-        let names: Vec<&str> = TABLES.architectures.iter().map(|one| one.name.as_str()).collect();
-        let fix = "name the model itself with --weight-format, e.g. gguf-q4_k_m";
-        Error::new("general.architecture", format!("`{name}`"), format!("one of {}", names.join(", ")), fix)
-    })?;
-    let mut config = Map::new();
-    config.insert("architectures".into(), json!([architecture.class]));
-    config.insert("model_type".into(), json!(architecture.model_type));
-    for (suffix, name) in TABLES.common.iter().chain(&architecture.keys) {
-        let name = name.as_str().unwrap_or_default();
-        match header.whole(&key(suffix)) {
-            Some(number) => config.insert(name.into(), json!(number)),
-            // The class has a default for it: as many key-value heads as heads, and heads that divide the width.
-            None if ["num_key_value_heads", "head_dim"].contains(&name) => None,
-            None => {
-                let fix = "convert the model again, or name its config.json";
-                return Err(Error::new(
-                    key(suffix),
-                    "no whole number",
-                    "the number that the class needs",
-                    fix,
-                ));
-            }
-        };
-    }
-    let embedding = tensors.iter().find(|tensor| tensor.name == "token_embd.weight");
-    let vocab = embedding.and_then(|tensor| tensor.dims.get(1)).ok_or_else(|| {
-        let fix = "name the first part of the file, or its config.json";
-        Error::new("token_embd.weight", "no such tensor", "the embedding of the vocabulary", fix)
-    })?;
-    let has = |name: &str| tensors.iter().any(|tensor| tensor.name == name);
-    config.insert("vocab_size".into(), json!(vocab));
-    config.insert("tie_word_embeddings".into(), json!(!has("output.weight")));
-    config.insert("torch_dtype".into(), json!("bfloat16"));
-    Ok(config)
 }

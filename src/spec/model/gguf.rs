@@ -17,13 +17,14 @@ const KEPT: u64 = 4096;
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum GgufValue {
+    /// A whole number, or a flag as 0 or 1.
     Whole(u64),
     Text(String),
-    /// A list of whole numbers, e.g. one for each layer.
+    /// A list of whole numbers or flags, e.g. one for each layer.
     Wholes(Vec<u64>),
     /// Another list, by its length.
     List(u64),
-    /// A negative or fractional number, or a flag.
+    /// A negative or fractional number.
     Other,
 }
 
@@ -95,7 +96,7 @@ impl<R: Read> HeaderReader<R> {
             4 => (4, true, false),
             5 => (4, true, true),
             6 => (4, false, true),
-            7 => (1, false, false),
+            7 => (1, true, false),
             10 => (8, true, false),
             11 => (8, true, true),
             12 => (8, false, true),
@@ -125,9 +126,11 @@ impl<R: Read> HeaderReader<R> {
         let (kind, count) = (self.whole(4)?, self.whole(8)?);
         match Self::number(kind) {
             Some(form) if count <= KEPT => {
-                let numbers =
-                    (0..count).map(|_| self.plain(form)).collect::<Result<Option<Vec<u64>>, _>>()?;
-                Ok(numbers.map_or(GgufValue::List(count), GgufValue::Wholes))
+                // All of them are read, whatever they are.
+                let numbers: Vec<Option<u64>> =
+                    (0..count).map(|_| self.plain(form)).collect::<Result<_, _>>()?;
+                let wholes: Option<Vec<u64>> = numbers.into_iter().collect();
+                Ok(wholes.map_or(GgufValue::List(count), GgufValue::Wholes))
             }
             Some((size, ..)) => {
                 self.bytes(count.saturating_mul(size))?;
