@@ -19,6 +19,7 @@ pub mod gguf;
 pub mod hardware;
 pub mod host;
 pub mod hub;
+mod hub_gguf;
 pub mod interrupt;
 pub mod inventory;
 pub mod kind;
@@ -38,6 +39,8 @@ mod peer_to_peer;
 pub mod png;
 pub mod prediction_intervals;
 pub mod processor;
+#[cfg(feature = "cli")]
+mod ranged_file;
 pub mod resolved_scenario;
 pub mod rig;
 #[cfg(feature = "runs")]
