@@ -287,3 +287,46 @@ pub(super) fn agent(by_hand: &str) -> Result<Agent, Error> {
 fn can_start() -> bool {
     std::thread::Builder::new().spawn(|| {}).is_ok_and(|started| started.join().is_ok())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(address: &str) -> Uri {
+        address.parse().expect("an address")
+    }
+
+    #[test]
+    fn redirects_stay_on_the_host_or_at_least_encrypted() {
+        for (home, next, same_host, as_private) in [
+            ("https://huggingface.co/a", "https://huggingface.co/b", true, true),
+            ("https://huggingface.co/a", "https://cdn.hf.co/b?signature=s", false, true),
+            ("https://huggingface.co/a", "http://cdn.hf.co/b", false, false),
+            ("https://huggingface.co/a", "http://huggingface.co/b", false, false),
+            ("http://mirror/a", "https://mirror/b", true, true),
+            ("http://mirror:8080/a", "http://mirror:8081/b", false, true),
+        ] {
+            let home = origin(&of(home)).expect("a web address");
+            assert_eq!(
+                (stays(&home, &of(next)), is_as_private(&home, &of(next))),
+                (same_host, as_private),
+                "{next}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_relative_redirect_has_no_user_and_no_other_scheme() {
+        let place = of("https://somebody:s3cr3t@hub/a/b");
+        for (location, next) in [
+            ("/c?d=1", Some("https://hub/c?d=1")),
+            ("c", Some("https://hub/a/c")),
+            ("//cdn/c", Some("https://cdn/c")),
+            ("https://cdn/c#part", Some("https://cdn/c")),
+            ("ftp://cdn/c", None),
+            ("file:///etc/passwd", None),
+        ] {
+            assert_eq!(joined(&place, location).map(|next| next.to_string()).as_deref(), next, "{location}");
+        }
+    }
+}

@@ -91,6 +91,9 @@ impl Read for RangedFile<'_> {
 
 impl RangedFile<'_> {
     fn next(&mut self, buffer: &mut [u8]) -> Result<usize, Error> {
+        if buffer.is_empty() {
+            return Ok(0);
+        }
         if self.left == 0 {
             let found = "headers of more than 256 MB";
             return Err(self.file.refuse(found, "check that the file is a model of llama.cpp"));
