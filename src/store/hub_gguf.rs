@@ -194,20 +194,18 @@ impl Fetch {
 
 fn no_such_quantization(repository: &Repository, quantization: &str, files: &[String]) -> Error {
     let models: Vec<&str> = files.iter().map(String::as_str).filter(|file| is_model(file)).collect();
-    let found = format!("no GGUF model of `{quantization}`");
-    let more = models.len().saturating_sub(MOST_NAMES);
-    let names = models.iter().take(MOST_NAMES).copied().collect::<Vec<_>>().join(", ");
-    let (expected, fix) = match (models.is_empty(), more) {
-        (true, _) => {
-            ("a repository with GGUF files".to_owned(), format!("name the model: hf:{}", repository.id))
-        }
-        (false, 0) => (format!("one of {names}"), format!("name one of them: hf:{}/FILE", repository.id)),
-        (false, more) => (
-            format!("one of {names} and {more} more"),
-            format!("name one of them: hf:{}/FILE", repository.id),
-        ),
+    let more = match models.len().saturating_sub(MOST_NAMES) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
     };
-    Error::new("model", found, expected, fix)
+    let names = models.iter().take(MOST_NAMES).copied().collect::<Vec<_>>().join(", ");
+    let (expected, fix) = match models.first() {
+        None => ("a repository with GGUF files".to_owned(), format!("name the model: hf:{}", repository.id)),
+        Some(first) => {
+            (format!("one of {names}{more}"), format!("name one of them, e.g. hf:{}/{first}", repository.id))
+        }
+    };
+    Error::new("model", format!("no GGUF model of `{quantization}`"), expected, fix)
 }
 
 /// GGUF files in a folder and those below it, by their paths, sorted.
