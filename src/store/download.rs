@@ -125,8 +125,8 @@ impl<'a> HubFile<'a> {
         self.refuse(format!("an incomplete response: {fault}"), "try again")
     }
 
-    /// The response with the whole file, or with a range of it (first and last byte), which a server may ignore. `place` is
-    /// the address that an earlier range came from. `None` where there is no such file.
+    /// The response with the whole file, or with a range of it (first and last byte), which a server may ignore. `place`
+    /// is the address that an earlier range came from. `None` where there is no such file.
     pub fn response(
         &self,
         range: Option<(u64, u64)>,
@@ -155,8 +155,8 @@ impl<'a> HubFile<'a> {
         Err(self.refuse(found, fix))
     }
 
-    /// The response, redirects followed: for a range, whose file may be on a host for data, to any host, else on the host of
-    /// the endpoint. The token goes only to the endpoint.
+    /// The response, redirects followed: for a range, whose file may be on a host for data, to any host, else on the
+    /// host of the endpoint. The token goes only to the endpoint.
     fn answer(&self, range: Option<(u64, u64)>, place: Option<&Uri>) -> Result<PlacedResponse, String> {
         let start: Uri = self.address.parse().map_err(|_| "not a server address")?;
         let home = origin(&start).ok_or("not a server address")?;

@@ -26,7 +26,7 @@ const DATA: u64 = 1 << 30;
 
 type Sent = (u16, String, Vec<u8>);
 
-/// A header in some format, with so many more keys than a real one has that it takes several ranges.
+/// A header in some format, with more keys than a real one has, for several ranges.
 fn header(file_type: u64, keys: u64) -> Vec<u8> {
     let mut writer = converted("Qwen--Qwen3-0.6B", "qwen3", file_type);
     (0..keys).for_each(|key| writer.whole(&format!("filler.{key:08}"), key));
@@ -158,8 +158,8 @@ fn a_fault_of_another_host_shows_no_secret() {
     assert!(elsewhere.try_iter().all(|requested| requested.authorization.is_none()));
 }
 
-/// A server that answers each request with `head` and then `body` piece by piece, until its client leaves; and the bytes
-/// that it sent.
+/// A server that answers each request with `head` and then `body` piece by piece, until its client leaves; and the
+/// bytes that it sent.
 fn streaming(
     head: &'static str,
     body: impl Fn() -> Box<dyn Iterator<Item = Vec<u8>>> + Send + 'static,
