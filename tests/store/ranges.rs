@@ -299,12 +299,14 @@ fn the_command_names_the_file_that_it_read() {
     };
     let text = |output: &Output| String::from_utf8_lossy(&output.stdout).into_owned();
     let bundle = folder.path().join("bundle.json");
-    let flags = ["--hardware", "1xrtx-4090", "--runtime", "llama.cpp", "--concurrency", "1"];
+    let flags = ["--hardware", "1xrtx-4090", "--runtime", "llama.cpp", "--format", "json"];
     let line = [&["estimate", "--model", "hf:org/name@v1"][..], &flags].concat();
     let bundled = [&line[..], &["--bundle", bundle.to_str().unwrap()]].concat();
     let first = run(&bundled, &endpoint, folder.path());
-    let answer = text(&first);
-    assert!(answer.contains("org/name@v1 (read as m-Q4_K_M.gguf in gguf-q4_k_m) on"), "{answer}{first:?}");
+    let answer: Value = serde_json::from_str(&text(&first)).unwrap_or_else(|_| panic!("{first:?}"));
+    assert_eq!(answer["question"]["model"], "org/name@v1");
+    assert_eq!(answer["question"]["read_as"], "m-Q4_K_M.gguf in gguf-q4_k_m");
+    assert_eq!(answer["candidate"]["weight_format"], "gguf-q4_k_m");
     assert_eq!(requested.try_iter().count(), 3);
     let closed = "http://127.0.0.1:1";
     let verified = run(&["verify", bundle.to_str().unwrap()], closed, &folder.path().join("none"));
