@@ -20,6 +20,7 @@ pub mod gguf_config;
 pub mod hardware;
 pub mod host;
 pub mod hub;
+mod hub_gguf;
 mod instances;
 pub mod interrupt;
 pub mod inventory;
@@ -40,6 +41,8 @@ mod peer_to_peer;
 pub mod png;
 pub mod prediction_intervals;
 pub mod processor;
+#[cfg(feature = "cli")]
+mod ranged_file;
 pub mod resolved_scenario;
 pub mod rig;
 #[cfg(feature = "runs")]

@@ -181,6 +181,8 @@ fn faults_are_problems_that_name_the_field() {
         ("/v2/optimize", model("/etc/passwd"), 422, Some("model")),
         ("/v2/optimize", model("./config.json"), 422, Some("model")),
         ("/v2/optimize", model("hf:a/b"), 422, Some("model")),
+        ("/v2/optimize", model("hf:a/b:Q4_K_M"), 422, Some("model")),
+        ("/v2/optimize", model("hf:a/b/c.gguf"), 422, Some("model")),
         ("/v2/optimize", json!({"scenario": {"hardware": "/etc/hostname"}}).to_string(), 422, Some("path")),
         ("/v2/optimize", json!({"scenario": {"hardware": "local"}}).to_string(), 422, Some("hardware")),
         ("/v2/detect", "{}".to_owned(), 404, None),

@@ -100,6 +100,7 @@ fn the_sizes_of_the_document_are_those_of_the_program() {
     for (what, most) in [
         ("a model's configuration, ", mebibytes(FileSizeLimit::Configuration.bytes())),
         ("what is fetched from a hub", mebibytes(FileSizeLimit::Configuration.bytes())),
+        ("headers of a GGUF file, in all its parts", mebibytes(mantile::spec::model::gguf::MOST_BYTES)),
         ("a saved answer, a table, a trace", mebibytes(FileSizeLimit::Answer.bytes())),
         ("a body over HTTP, a message over MCP", mebibytes(MESSAGE_BYTES as u64)),
         ("a permalink", format!("{MOST_BYTES} bytes")),

@@ -33,6 +33,8 @@ mod foreign_hardware;
 mod guarded;
 #[path = "store/model_names.rs"]
 mod model_names;
+#[path = "store/ranges.rs"]
+mod ranges;
 #[path = "store/spoilt.rs"]
 mod spoilt;
 #[path = "store/versions.rs"]

@@ -14,7 +14,7 @@ use crate::store::catalog::Catalog;
 pub struct Inspect {
     // The help shows brackets, which are not a link.
     #[allow(rustdoc::broken_intra_doc_links)]
-    /// Catalogue name, Hugging Face id, path of a config.json, its folder or a GGUF file, hf:ORG/NAME[@REVISION] or URL
+    /// Catalogue name, Hugging Face id, path of a config.json, its folder or a GGUF file, hf:ORG/NAME[@REVISION][:QUANT|/FILE.gguf] or URL
     #[arg(value_name = "MODEL", required_unless_present = "diff")]
     pub model: Option<String>,
     /// Draw the operator graph, equal layers folded, with elements per token on the edges

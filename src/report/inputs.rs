@@ -25,7 +25,8 @@ pub struct ReportImages {
 pub struct ReportInputs {
     /// The model's name.
     pub model: String,
-    /// The model of the catalogue, and its format, that this name was read as, where it is not a name of the catalogue.
+    /// The model of the catalogue, or the file of the repository, and its format, that this name was read as, where it
+    /// is not the name of one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_as: Option<String>,
     /// The system's name.

@@ -50,7 +50,7 @@ impl PlacementObjective {
 #[cfg_attr(feature = "cli", derive(clap::Args))]
 #[serde(deny_unknown_fields, default)]
 pub struct PlacementScenario {
-    /// Model: catalogue name, Hugging Face id, path of a config.json, its folder or a GGUF file, hf:ORG/NAME or URL
+    /// Model: catalogue name, Hugging Face id, path of a config.json, its folder or a GGUF file, hf:ORG/NAME[:QUANT|/FILE.gguf] or URL
     #[cfg_attr(feature = "cli", arg(short, long, value_name = "M", help_heading = QUESTION))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,

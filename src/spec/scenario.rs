@@ -45,7 +45,7 @@ macro_rules! scenario {
 }
 
 scenario! {
-    /// Model: catalogue name, Hugging Face id, path of a config.json, its folder or a GGUF file, hf:ORG/NAME or URL
+    /// Model: catalogue name, Hugging Face id, path of a config.json, its folder or a GGUF file, hf:ORG/NAME[:QUANT|/FILE.gguf] or URL
     #[cfg_attr(feature = "cli", arg(short, long, value_name = "M", help_heading = QUESTION))]
     pub model: String,
     /// Hardware: a system, a number of devices, or a system file

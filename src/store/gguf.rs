@@ -39,8 +39,16 @@ static TABLES: LazyLock<GgufTables> =
 
 /// The model file of a GGUF file and its further parts, as text.
 pub fn model_text(path: &Path) -> Result<String, Error> {
-    let name = file::shown(path);
-    let in_file = |fault: Error| fault.in_file(&name);
+    text_of(path, &file::shown(path), read)
+}
+
+/// The same of a file that `read` reads part by part; `name` is its name in faults.
+pub(super) fn text_of(
+    path: &Path,
+    name: &str,
+    mut read: impl FnMut(&Path) -> Result<GgufHeader, Error>,
+) -> Result<String, Error> {
+    let in_file = |fault: Error| fault.in_file(name);
     let header = read(path)?;
     let mut tensors = header.tensors.clone();
     for part in parts(path, &header).map_err(in_file)? {
@@ -50,7 +58,7 @@ pub fn model_text(path: &Path) -> Result<String, Error> {
     Ok(json!(file).to_string())
 }
 
-fn read(path: &Path) -> Result<GgufHeader, Error> {
+pub(super) fn read(path: &Path) -> Result<GgufHeader, Error> {
     let name = file::shown(path);
     let opened = File::open(path).map_err(|error| {
         let fix = "check the path and its permissions";

@@ -3,9 +3,29 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
+use super::fetch::CONFIG;
 use super::file;
+use super::gguf::ENDING;
 use crate::spec::error::Error;
 use crate::spec::visible::without_secrets;
+
+/// A model in a repository, as a name states it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HubName {
+    pub repository: Repository,
+    pub part: HubPart,
+}
+
+/// The part of a repository that states the model.
+#[derive(Clone, Debug, PartialEq)]
+pub enum HubPart {
+    /// `config.json`, or in a repository without one the GGUF file that llama.cpp chooses.
+    Whole,
+    /// The GGUF file that llama.cpp chooses of this quantization.
+    Quantized(String),
+    /// This GGUF file, with its folder in the repository.
+    File(String),
+}
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Repository {
@@ -19,12 +39,12 @@ const MAIN: &str = "main";
 const HOSTS: [&str; 4] =
     ["https://huggingface.co", "http://huggingface.co", "https://hf.co", "huggingface.co"];
 
-impl Repository {
-    /// `hf:ORG/NAME`, `hf:ORG/NAME@REVISION` or an address under the endpoint; `None` where `text` is neither.
-    pub fn parse(text: &str, endpoint: &str) -> Result<Option<Repository>, Error> {
+impl HubName {
+    /// `hf:ORG/NAME[@REVISION]`, the same with `:QUANT` or `/FILE.gguf`, or an address under the endpoint; `None` where
+    /// `text` is neither.
+    pub fn parse(text: &str, endpoint: &str) -> Result<Option<HubName>, Error> {
         if let Some(rest) = text.strip_prefix("hf:") {
-            let (id, revision) = rest.split_once('@').unwrap_or((rest, MAIN));
-            return Repository::new(text, id, revision).map(Some);
+            return HubName::short(text, rest).map(Some);
         }
         let hosts = HOSTS.into_iter().chain([endpoint]);
         let path = hosts.filter_map(|host| text.strip_prefix(host)?.strip_prefix('/')).next();
@@ -40,15 +60,74 @@ impl Repository {
             (Some(org), Some(name)) => format!("{org}/{name}"),
             _ => path.to_owned(),
         };
-        let revision = match (parts.next(), parts.next()) {
-            (None, _) => MAIN,
-            (Some("tree"), Some(revision)) => revision,
-            (Some("blob" | "resolve" | "raw"), Some(rest)) => rest.split('/').next().unwrap_or(MAIN),
+        let (revision, file) = match (parts.next(), parts.next()) {
+            (None, _) => (MAIN, None),
+            (Some("tree"), Some(revision)) => (revision, None),
+            (Some("blob" | "resolve" | "raw"), Some(rest)) => {
+                rest.split_once('/').map_or((rest, None), |(revision, file)| (revision, Some(file)))
+            }
             _ => return Err(refuse(text, "ORG/NAME, optionally with /tree/REVISION")),
         };
-        Repository::new(text, &id, revision).map(Some)
+        let file = file.filter(|file| file.ends_with(ENDING));
+        // Addresses of the hub escape the `/` of a revision.
+        HubName::of(text, (&id, &revision.replace("%2F", "/")), file).map(Some)
     }
 
+    /// The form after `hf:`.
+    fn short(text: &str, rest: &str) -> Result<HubName, Error> {
+        if let Some((name, quantization)) = rest.split_once(':') {
+            if !is_plain(quantization) {
+                return Err(refuse(text, "a quantization after `:`, such as Q4_K_M"));
+            }
+            let (id, revision) = name.split_once('@').unwrap_or((name, MAIN));
+            let name = HubName::of(text, (id, revision), None)?;
+            return Ok(HubName { part: HubPart::Quantized(quantization.to_owned()), ..name });
+        }
+        // Revisions of the hub itself have three parts: refs/pr/1. Others before a file have one.
+        let parts = |text: &str| if text.starts_with("refs/") { 3 } else { 1 };
+        match rest.split_once('@') {
+            Some((id, rest)) => {
+                let (revision, file) = with_file(rest, parts(rest));
+                HubName::of(text, (id, revision), file)
+            }
+            None => {
+                let (id, file) = with_file(rest, 2);
+                HubName::of(text, (id, MAIN), file)
+            }
+        }
+    }
+
+    fn of(text: &str, (id, revision): (&str, &str), file: Option<&str>) -> Result<HubName, Error> {
+        let repository = Repository::new(text, id, revision)?;
+        let part = match file {
+            None => HubPart::Whole,
+            Some(file) if is_plain_path(file) => HubPart::File(file.to_owned()),
+            Some(_) => {
+                return Err(refuse(text, "the path of a GGUF file of letters, digits, `-`, `_` and `.`"));
+            }
+        };
+        Ok(HubName { repository, part })
+    }
+
+    /// The name without `hf:`; another model has another one.
+    pub fn key(&self) -> String {
+        let Repository { id, revision } = &self.repository;
+        let revision = if revision == MAIN { String::new() } else { format!("@{revision}") };
+        match &self.part {
+            HubPart::Whole => format!("{id}{revision}"),
+            HubPart::Quantized(quantization) => format!("{id}{revision}:{quantization}"),
+            HubPart::File(file) => format!("{id}{revision}/{file}"),
+        }
+    }
+}
+
+/// `text` as its first parts and the GGUF file after them, if it names one.
+fn with_file(text: &str, parts: usize) -> (&str, Option<&str>) {
+    let slash = text.match_indices('/').nth(parts - 1).filter(|_| text.ends_with(ENDING));
+    slash.map_or((text, None), |(at, _)| (&text[..at], Some(&text[at + 1..])))
+}
+
+impl Repository {
     fn new(text: &str, id: &str, revision: &str) -> Result<Repository, Error> {
         let parts: Vec<&str> = id.split('/').collect();
         if parts.len() > 2 || !parts.iter().all(|part| is_plain(part)) {
@@ -71,8 +150,18 @@ impl Repository {
         PathBuf::from(format!("{}@{revision}", self.id))
     }
 
-    /// Its folder in the hub's own cache, if it was downloaded there.
+    /// The address of the list of its files, by the API of the hub.
+    pub fn listing(&self, endpoint: &str) -> String {
+        format!("{endpoint}/api/models/{}/revision/{}", self.id, self.revision.replace('/', "%2F"))
+    }
+
+    /// Its folder in the hub's own cache, if `config.json` was downloaded there.
     pub fn snapshot(&self, hub: &Path) -> Option<PathBuf> {
+        self.downloads(hub).filter(|folder| folder.join(CONFIG).is_file())
+    }
+
+    /// Its folder in the hub's own cache, if it was downloaded there in part.
+    pub fn downloads(&self, hub: &Path) -> Option<PathBuf> {
         let repository = hub.join(format!("models--{}", self.id.replace('/', "--")));
         let named = file::read(&repository.join("refs").join(&self.revision)).ok();
         let commit = named.map_or_else(|| self.revision.clone(), |text| text.trim().to_owned());
@@ -81,7 +170,7 @@ impl Repository {
             return None;
         }
         let folder = repository.join("snapshots").join(commit);
-        folder.join("config.json").is_file().then_some(folder)
+        folder.is_dir().then_some(folder)
     }
 }
 
@@ -100,8 +189,14 @@ fn is_plain(part: &str) -> bool {
         && !part.contains("..")
 }
 
+/// Whether a file of a repository has a path that stays in its folder, of plain names.
+pub(super) fn is_plain_path(path: &str) -> bool {
+    path.split('/').all(is_plain)
+}
+
 fn refuse(text: &str, expected: &str) -> Error {
-    Error::new("model", format!("`{text}`"), expected, "write e.g. hf:Qwen/Qwen3-8B or hf:Qwen/Qwen3-8B@main")
+    let fix = "write e.g. hf:Qwen/Qwen3-8B, hf:Qwen/Qwen3-8B@main or hf:Qwen/Qwen3-8B-GGUF:Q4_K_M";
+    Error::new("model", format!("`{text}`"), expected, fix)
 }
 
 /// The hub's own cache: `$HF_HUB_CACHE`, else `hub` in `$HF_HOME`, else in `huggingface` of the user's cache.
@@ -137,9 +232,11 @@ mod tests {
 
     use super::*;
 
+    const ENDPOINT: &str = "http://localhost:8080";
+
     fn parse(text: &str) -> Result<Option<(String, String)>, Error> {
-        let found = Repository::parse(text, "http://localhost:8080")?;
-        Ok(found.map(|repository| (repository.id, repository.revision)))
+        let found = HubName::parse(text, ENDPOINT)?;
+        Ok(found.map(|HubName { repository, .. }| (repository.id, repository.revision)))
     }
 
     #[test]
@@ -158,6 +255,35 @@ mod tests {
     }
 
     #[test]
+    fn files_and_quantizations_of_a_repository_have_names() {
+        let is = |text: &str, revision: &str, part: HubPart, key: &str| {
+            let name = HubName::parse(text, ENDPOINT).unwrap().unwrap();
+            assert_eq!((name.repository.id.as_str(), name.repository.revision.as_str()), ("a/b", revision));
+            assert_eq!((&name.part, name.key().as_str()), (&part, key), "{text}");
+        };
+        let file = |path: &str| HubPart::File(path.to_owned());
+        is("hf:a/b/x.gguf", "main", file("x.gguf"), "a/b/x.gguf");
+        is("hf:a/b/c/d/x.gguf", "main", file("c/d/x.gguf"), "a/b/c/d/x.gguf");
+        is("hf:a/b@v1/c/x.gguf", "v1", file("c/x.gguf"), "a/b@v1/c/x.gguf");
+        is("hf:a/b@refs/pr/1/x.gguf", "refs/pr/1", file("x.gguf"), "a/b@refs/pr/1/x.gguf");
+        is("hf:a/b@x.gguf", "x.gguf", HubPart::Whole, "a/b@x.gguf");
+        is("https://huggingface.co/a/b/blob/main/c/x.gguf", "main", file("c/x.gguf"), "a/b/c/x.gguf");
+        is(
+            "http://localhost:8080/a/b/resolve/v1/x.gguf?download=true",
+            "v1",
+            file("x.gguf"),
+            "a/b@v1/x.gguf",
+        );
+        is("huggingface.co/a/b/blob/main/x.gguf", "main", file("x.gguf"), "a/b/x.gguf");
+        let first = "https://hf.co/a/b/resolve/refs%2Fpr%2F1/x.gguf";
+        is(first, "refs/pr/1", file("x.gguf"), "a/b@refs/pr/1/x.gguf");
+        is("https://huggingface.co/a/b/blob/main/config.json", "main", HubPart::Whole, "a/b");
+        is("hf:a/b:Q4_K_M", "main", HubPart::Quantized("Q4_K_M".into()), "a/b:Q4_K_M");
+        is("hf:a/b@v1:q8_0", "v1", HubPart::Quantized("q8_0".into()), "a/b@v1:q8_0");
+        assert_eq!(parse("hf:a/b.gguf"), Ok(Some(("a/b.gguf".into(), "main".into()))));
+    }
+
+    #[test]
     fn what_would_leave_its_folder_is_refused() {
         for text in [
             "hf:",
@@ -167,7 +293,17 @@ mod tests {
             "hf:a/b@../../x",
             "hf:a/b@",
             "hf:a b/c",
+            "hf:a/b/../x.gguf",
+            "hf:a/b//x.gguf",
+            "hf:a/b/.gguf",
+            "hf:a/b/c d.gguf",
+            "hf:a/b/%2e%2e/x.gguf",
+            "hf:a/b:",
+            "hf:a/b:../x",
+            "hf:a/b/x.gguf:Q4_K_M",
+            "https://huggingface.co/a/b/blob/main/../x.gguf",
             "https://example.com/a/b",
+            "https://example.com/a/b/resolve/main/x.gguf",
         ] {
             assert!(parse(text).is_err(), "{text}");
         }

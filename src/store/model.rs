@@ -9,7 +9,7 @@ use super::catalog::{Catalog, LookupError, OutsideAccess, is_path};
 use super::fetch::{Fetch, ModelFiles, QUANT};
 use super::file;
 use super::gguf::ENDING;
-use super::hub::Repository;
+use super::hub::{HubName, HubPart};
 use super::model_lookup::{NamedModel, StatedFormat};
 use super::used_files::{DOWNLOADS, PATHS, closed_path};
 use crate::graph::checkpoint::Checkpoint;
@@ -31,7 +31,7 @@ pub struct ResolvedModel {
     pub published_total: Option<PublishedTotal>,
     /// When it was released, and in which family.
     pub release: Option<Release>,
-    /// The model of the catalogue, and its format, that another name was read as.
+    /// The model of the catalogue, or the file of the repository, and its format, that another name was read as.
     pub read_as: Option<String>,
     /// The repository that was named, where it is another one with the same shapes.
     pub repository: Option<String>,
@@ -62,6 +62,21 @@ impl ResolvedModel {
         }
     }
 
+    /// The model of a file in the format of the catalogue's.
+    fn of_file(text: &str, source: String) -> Result<ResolvedModel, Error> {
+        let file = model_file(text).map_err(|fault| fault.in_file(&source))?;
+        let config = file.model_config().map_err(|fault| fault.in_file(&source))?;
+        Ok(ResolvedModel {
+            // A GGUF file is its own checkpoint.
+            named: file.published.first().filter(|_| source.ends_with(ENDING)).cloned(),
+            published: file.published,
+            published_total: file.published_total,
+            release: file.release,
+            has_code: file.code.is_some(),
+            ..ResolvedModel::of(file.name, config, source)
+        })
+    }
+
     /// Weight bytes by role in the formats of the checkpoint; `graph` is its own.
     pub(super) fn layout(&self, graph: &ModelGraph) -> Option<CheckpointLayout> {
         let of = || Checkpoint::layout(graph, &self.config);
@@ -82,8 +97,8 @@ impl Catalog {
     fn unchanged_model(&self, text: &str) -> Result<ResolvedModel, Error> {
         let fetch = Fetch { refresh: self.refresh, ..Fetch::from_env() };
         let text = text.trim();
-        if let Some(repository) = Repository::parse(text, &fetch.endpoint)? {
-            return self.fetched(&repository, &fetch);
+        if let Some(name) = HubName::parse(text, &fetch.endpoint)? {
+            return self.fetched(&name, &fetch);
         }
         if is_path(text) {
             let read = self.read_model(text);
@@ -119,8 +134,17 @@ impl Catalog {
     }
 
     /// A downloaded model; published checkpoints in the catalogue are added.
-    fn fetched(&self, repository: &Repository, fetch: &Fetch) -> Result<ResolvedModel, Error> {
-        let files = self.downloaded(repository, fetch)?;
+    fn fetched(&self, name: &HubName, fetch: &Fetch) -> Result<ResolvedModel, Error> {
+        let files = self.downloaded(name, fetch)?;
+        if let Some(gguf) = &files.gguf {
+            let model = ResolvedModel::of_file(&files.config, files.source)?;
+            let chosen = |named: &Published| format!("{gguf} in {}", named.weight_format);
+            let read_as =
+                model.named.as_ref().filter(|_| name.part != HubPart::File(gguf.clone())).map(chosen);
+            let named = model.named.map(|named| Published { id: name.key(), ..named });
+            return Ok(ResolvedModel { name: name.key(), named, read_as, ..model });
+        }
+        let repository = &name.repository;
         let quant = files.hf_quant_config.as_deref();
         let config = ModelConfig::parse_with_quant(&files.config, quant)
             .map_err(|fault| fault.in_file(&files.source))?;
@@ -160,17 +184,7 @@ impl Catalog {
         let text = self.outside(&path.to_string_lossy())?;
         let source = file::shown(&path);
         if is_entry(&text) {
-            let file: ModelFile = model_file(&text).map_err(|fault| fault.in_file(&source))?;
-            let config = file.model_config().map_err(|fault| fault.in_file(&source))?;
-            return Ok(ResolvedModel {
-                // A GGUF file is its own checkpoint.
-                named: file.published.first().filter(|_| source.ends_with(ENDING)).cloned(),
-                published: file.published,
-                published_total: file.published_total,
-                release: file.release,
-                has_code: file.code.is_some(),
-                ..ResolvedModel::of(file.name, config, source)
-            });
+            return ResolvedModel::of_file(&text, source);
         }
         let quant = path.with_file_name(QUANT);
         let name = quant.to_string_lossy();
@@ -188,19 +202,20 @@ impl Catalog {
     }
 
     /// The files of a download: given, or fetched.
-    fn downloaded(&self, repository: &Repository, fetch: &Fetch) -> Result<ModelFiles, Error> {
-        let files = match self.given(DOWNLOADS, &repository.id) {
-            Some(text) => from_json(&text, "a downloaded configuration")?,
-            None if self.sealed => return Err(self.absent(&repository.id)),
+    fn downloaded(&self, name: &HubName, fetch: &Fetch) -> Result<ModelFiles, Error> {
+        let key = name.key();
+        let files = match self.given(DOWNLOADS, &key) {
+            Some(text) => from_json(&text, "a downloaded model")?,
+            None if self.sealed => return Err(self.absent(&key)),
             None if self.outside == OutsideAccess::Nothing => {
                 let fix = "name a model of the catalogue";
-                let found = format!("`hf:{}`", repository.id);
+                let found = format!("`hf:{key}`");
                 return Err(Error::new("model", found, "a model that needs no download", fix));
             }
-            None => fetch.model(repository)?,
+            None => fetch.model(name)?,
         };
         if self.used.is_some() {
-            self.note((DOWNLOADS, &repository.id), &serde_json::json!(files).to_string());
+            self.note((DOWNLOADS, &key), &serde_json::json!(files).to_string());
         }
         Ok(files)
     }

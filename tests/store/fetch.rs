@@ -4,9 +4,10 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
+use std::time::Duration;
 
 use mantile::store::fetch::{Fetch, ModelFiles};
-use mantile::store::hub::Repository;
+use mantile::store::hub::HubName;
 
 use super::*;
 
@@ -17,6 +18,8 @@ pub struct Requested {
     pub path: String,
     /// The header, where it came.
     pub authorization: Option<String>,
+    /// The first and last byte, where a range was requested.
+    pub range: Option<(u64, u64)>,
 }
 
 type Answer = fn(&Requested) -> (u16, &'static str, String);
@@ -42,15 +45,15 @@ pub fn serve_bytes(
             let mut lines = BufReader::new(stream.try_clone().unwrap()).lines().map_while(Result::ok);
             let Some(first) = lines.next() else { continue };
             let path = first.split(' ').nth(1).unwrap_or_default().to_owned();
-            let mut authorization = None;
+            let mut request = Requested { path, authorization: None, range: None };
             for line in lines.take_while(|line| !line.is_empty()) {
-                if let Some((name, value)) = line.split_once(": ")
-                    && name.eq_ignore_ascii_case("authorization")
-                {
-                    authorization = Some(value.to_owned());
+                let (name, value) = line.split_once(": ").unwrap_or((&line, ""));
+                match name.to_lowercase().as_str() {
+                    "authorization" => request.authorization = Some(value.to_owned()),
+                    "range" => request.range = ranged(value),
+                    _ => {}
                 }
             }
-            let request = Requested { path, authorization };
             let (status, header, body) = answer(&request);
             let length = body.len();
             let head = format!(
@@ -62,6 +65,12 @@ pub fn serve_bytes(
         }
     });
     (endpoint, requested)
+}
+
+/// `bytes=0-99`, in numbers.
+fn ranged(value: &str) -> Option<(u64, u64)> {
+    let (first, last) = value.strip_prefix("bytes=")?.split_once('-')?;
+    Some((first.parse().ok()?, last.parse().ok()?))
 }
 
 pub const CONFIG: &str = r#"{"model_type": "llama"}"#;
@@ -79,12 +88,18 @@ pub fn client(endpoint: &str) -> Client {
         hub: Some(folder.path().join("hub")),
         cache: Some(folder.path().join("cache")),
         refresh: false,
+        patience: Duration::from_secs(60),
     };
     Client { fetch, _folder: folder }
 }
 
 pub fn get(fetch: &Fetch) -> Result<ModelFiles, Error> {
-    fetch.model(&Repository::parse("hf:org/name@v1", &fetch.endpoint).unwrap().unwrap())
+    named(fetch, "hf:org/name@v1")
+}
+
+/// The files of a name.
+pub fn named(fetch: &Fetch, name: &str) -> Result<ModelFiles, Error> {
+    fetch.model(&HubName::parse(name, &fetch.endpoint).unwrap().unwrap())
 }
 
 fn files(requested: &Requested) -> (u16, &'static str, String) {

@@ -3,11 +3,12 @@
 
 use std::io::Write;
 use std::sync::mpsc::Receiver;
+use std::time::Duration;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use mantile::store::fetch::Fetch;
-use mantile::store::hub::Repository;
+use mantile::store::hub::{HubName, HubPart, Repository};
 use proptest::prelude::*;
 
 use super::fetch::{CONFIG, Requested, client, get, serve_bytes};
@@ -126,7 +127,7 @@ fn secrets_are_sent_and_shown_nowhere() {
         assert!(!fault.to_string().contains("s3cr3t") || endpoint == "s3cr3t", "{fault}");
     }
     let fault =
-        Repository::parse("https://somebody:s3cr3t@example.com/a/b?token=s3cr3t", "http://h").unwrap_err();
+        HubName::parse("https://somebody:s3cr3t@example.com/a/b?token=s3cr3t", "http://h").unwrap_err();
     assert!(!fault.to_string().contains("s3cr3t"), "{fault}");
 }
 
@@ -158,9 +159,10 @@ fn what_is_kept_belongs_to_its_endpoint_and_revision() {
                     hub: None,
                     cache: Some(folder.path().to_owned()),
                     refresh: false,
+                    patience: Duration::from_secs(60),
                 };
                 let repository = Repository { id: "org/name".into(), revision: revision.replace("%2F", "/") };
-                let files = fetch.model(&repository).unwrap();
+                let files = fetch.model(&HubName { repository, part: HubPart::Whole }).unwrap();
                 assert_eq!(files.config.into_bytes(), named(&format!("{name} {revision}")));
             }
         }
@@ -240,7 +242,8 @@ proptest! {
         one in ("[a-b@/-]{1,4}", "[a-b/-]{1,4}"), two in ("[a-b@/-]{1,4}", "[a-b/-]{1,4}"),
     ) {
         let parsed = |(id, revision): &(String, String)| {
-            Repository::parse(&format!("hf:{id}@{revision}"), "http://h").ok().flatten()
+            let name = HubName::parse(&format!("hf:{id}@{revision}"), "http://h").ok().flatten();
+            name.map(|name| name.repository)
         };
         if let (Some(a), Some(b)) = (parsed(&one), parsed(&two)) {
             prop_assert_eq!(a == b, a.folder() == b.folder(), "{:?} {:?}", a, b);

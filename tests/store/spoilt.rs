@@ -2,7 +2,7 @@
 
 use mantile::spec::cluster::Cluster;
 use mantile::spec::text::from_json;
-use mantile::store::hub::Repository;
+use mantile::store::hub::HubName;
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -118,8 +118,8 @@ proptest! {
 
     #[test]
     fn a_repository_never_leaves_its_folder(text in "(hf:|https://huggingface.co/)[a-z./@%\\\\?#-]{0,16}") {
-        if let Ok(Some(repository)) = Repository::parse(&text, "https://huggingface.co") {
-            let folder = repository.folder();
+        if let Ok(Some(name)) = HubName::parse(&text, "https://huggingface.co") {
+            let folder = name.repository.folder();
             prop_assert!(folder.is_relative() && folder.components().count() <= 2, "{}", folder.display());
             prop_assert!(folder.components().all(|part| matches!(part, std::path::Component::Normal(_))), "{}", folder.display());
         }

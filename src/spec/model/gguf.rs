@@ -9,7 +9,7 @@ use crate::spec::error::Error;
 
 const MAGIC: &[u8] = b"GGUF";
 /// Maximum size of a header: vocabularies of a million tokens take 30 MB.
-const MOST_BYTES: u64 = 256 << 20;
+pub const MOST_BYTES: u64 = 256 << 20;
 /// Maximum length of a name or key, as in the format, and of other texts: chat templates are under 100 kB.
 const MOST_TEXT: u64 = 16 << 20;
 /// Maximum number of entries of a list that is kept: one for each layer.
