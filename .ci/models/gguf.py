@@ -44,7 +44,7 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 transformers.logging.set_verbosity(logging.CRITICAL)
 HERE = pathlib.Path(__file__).parent
-NUMBERS = ["parameters", "kv_bytes_per_token", "kv_bytes_per_token_windowed", "state_bytes_per_sequence", "layers"]
+NUMBERS = ["parameters", "kv_bytes_per_token", "kv_bytes_per_token_windowed", "state_bytes_per_sequence", "layers", "tied"]
 # Texts and lists of the header that no reader of a shape uses.
 UNUSED = ("general.", "tokenizer.")
 

@@ -88,10 +88,10 @@ fn parts(path: &Path, header: &GgufHeader) -> Result<Vec<String>, Error> {
 }
 
 fn model_file(header: &GgufHeader, tensors: &[GgufTensor], path: &Path) -> Result<ModelFile, Error> {
-    let config = DerivedConfig::new(header, tensors).config(&TABLES.common, &TABLES.architectures)?;
-    let layers = config.get("num_hidden_layers").and_then(serde_json::Value::as_u64);
+    let derived = DerivedConfig::new(header, tensors);
+    let config = derived.config(&TABLES.common, &TABLES.architectures)?;
     let counted = |tensor: &&GgufTensor| {
-        let further = layers.is_some_and(|layers| block(&tensor.name).is_some_and(|block| block >= layers));
+        let further = block(&tensor.name).is_some_and(|block| block >= derived.layers());
         !further && !TABLES.added.iter().any(|added| tensor.name.ends_with(added))
     };
     let mut sizes = tensors.iter().filter(counted).map(GgufTensor::elements);

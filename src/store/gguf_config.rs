@@ -87,7 +87,6 @@ pub struct DerivedConfig<'a> {
     tensors: BTreeMap<&'a str, &'a [u64]>,
     /// `general.architecture`.
     name: &'a str,
-    /// Without those of multi-token prediction.
     layers: u64,
 }
 
@@ -98,6 +97,11 @@ impl<'a> DerivedConfig<'a> {
         let layers = count("block_count").saturating_sub(count("nextn_predict_layers"));
         let tensors = tensors.iter().map(|tensor| (tensor.name.as_str(), tensor.dims.as_slice())).collect();
         DerivedConfig { header, tensors, name, layers: layers.min(MOST_LAYERS) }
+    }
+
+    /// Number of layers, without those of multi-token prediction.
+    pub fn layers(&self) -> u64 {
+        self.layers
     }
 
     /// The architecture keys of `config.json`.
