@@ -233,7 +233,9 @@ impl Catalog {
         let Some(device) = processor.filter(|device| !device.is_processor()) else {
             return Ok(());
         };
-        if groups.iter().filter_map(AcceleratorGroup::device).any(|found| found.id == device.id) {
+        // One of them may be known by the size of memory that it was sold with.
+        let same = |found: &crate::spec::device::Device| found.measured_as() == device.measured_as();
+        if groups.iter().filter_map(AcceleratorGroup::device).any(same) {
             return Ok(());
         }
         let vendor = device.vendor.name();
