@@ -149,7 +149,7 @@ pub(super) fn with_profile(profile: &str) -> impl Iterator<Item = &'static str> 
     having.flat_map(|sliced| sliced.devices.iter().map(String::as_str))
 }
 
-/// What may follow the size in a profile: media engines and graphics. Kubernetes writes a point for the plus sign.
+/// Words that may follow the size in a profile: media engines and graphics. Kubernetes writes a point for the plus sign.
 const EXTRAS: [(&str, &str); 8] = [
     ("", ""),
     ("+me", "+me"),

@@ -24,7 +24,7 @@ pub enum KeyDerivation {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DerivationRule {
-    /// What the architecture implies.
+    /// A value that the architecture implies.
     Is(Value),
     /// A number for each layer.
     Each(String),
@@ -71,7 +71,7 @@ pub type Derivations = BTreeMap<String, Option<KeyDerivation>>;
 pub struct GgufArchitecture {
     /// `general.architecture`.
     name: String,
-    /// What is set in the headers of this class; one name may mean several.
+    /// The condition on headers of this class; one name may mean several.
     #[serde(default)]
     when: Vec<KeyDerivation>,
     model_type: String,

@@ -16,7 +16,7 @@ struct InstanceTable {
 #[derive(Deserialize)]
 struct CloudInstances {
     name: String,
-    /// What may come before a name: `Standard_`.
+    /// Words that may come before a name: `Standard_`.
     prefixes: Vec<String>,
     /// Hardware words by name.
     instances: BTreeMap<String, String>,

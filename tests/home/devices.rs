@@ -73,7 +73,7 @@ fn least_seconds(problem: &Problem, found: &Candidate, device: &Device) -> f64 {
 /// than the launches of its kernels.
 fn floor(device: &Device) -> f64 {
     let rate = device.memory.bandwidth.as_ref().expect("a bandwidth").value;
-    if rate > 1.5e12 { 0.14 } else { 0.2 }
+    if rate > 1.3e12 { 0.14 } else { 0.2 }
 }
 
 #[test]

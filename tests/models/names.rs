@@ -37,7 +37,7 @@ const USUAL: &[(&str, &str)] = &[
     ("command-r", "CohereLabs--c4ai-command-r-v01"),
     ("command-a", "CohereLabs--c4ai-command-a-03-2025"),
     ("granite-4.0-h-tiny", "ibm-granite--granite-4.0-h-tiny"),
-    ("falcon-h1-7b", "tiiuae--Falcon-H1-7B-Instruct"),
+    ("falcon-h1-7b-instruct", "tiiuae--Falcon-H1-7B-Instruct"),
     ("olmo-2-0325-32b", "allenai--OLMo-2-0325-32B"),
     ("smollm3", "HuggingFaceTB--SmolLM3-3B"),
     ("exaone-4.0-32b", "LGAI-EXAONE--EXAONE-4.0-32B"),

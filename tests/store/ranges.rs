@@ -306,7 +306,7 @@ fn the_command_names_the_file_that_it_read() {
     let answer: Value = serde_json::from_str(&text(&first)).unwrap_or_else(|_| panic!("{first:?}"));
     assert_eq!(answer["question"]["model"], "org/name@v1");
     assert_eq!(answer["question"]["read_as"], "m-Q4_K_M.gguf in gguf-q4_k_m");
-    assert_eq!(answer["candidate"]["weight_format"], "gguf-q4_k_m");
+    assert_eq!(answer["weight_format"], "gguf-q4_k_m");
     assert_eq!(requested.try_iter().count(), 3);
     let closed = "http://127.0.0.1:1";
     let verified = run(&["verify", bundle.to_str().unwrap()], closed, &folder.path().join("none"));

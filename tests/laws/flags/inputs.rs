@@ -221,7 +221,9 @@ fn ids_with_a_version_are_the_runtime_in_that_version() {
     let models = lines(CatalogKind::Models);
     for line in &models {
         assert!(line.facts.layers.is_some_and(|layers| layers > 0), "{}: {:?}", line.id, line.facts);
-        assert!(!line.facts.formats.is_empty() || line.facts.attention.is_some(), "{}", line.id);
+        // Checkpoints of state spaces in float32 have neither.
+        let known = !line.facts.formats.is_empty() || line.facts.attention.is_some();
+        assert!(known || line.id.starts_with("state-spaces--"), "{}", line.id);
     }
     let qwen = of(models, "Qwen--Qwen2-57B-A14B-Instruct");
     assert_eq!(
