@@ -40,6 +40,7 @@ fn stated(line: &str, model: &ResolvedModel) -> String {
 fn published_names_are_read_as_their_publishers_mean_them() {
     let catalog = Catalog::default();
     let (mut read, mut known, mut wrong) = (0, 0, Vec::new());
+    let plain = lines().iter().filter(|line| !line.base.is_empty()).count();
     for line in lines() {
         assert!(line.source.contains('/'), "{line:?}");
         let base = (!line.base.is_empty()).then(|| catalog.model(&line.base).ok()).flatten();
@@ -62,7 +63,8 @@ fn published_names_are_read_as_their_publishers_mean_them() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(known > 800 && read * 100 >= known * 95, "{read} of {known}");
+    // Most of all names of language models, and nearly all whose model the catalogue has.
+    assert!(read * 100 >= plain * 84 && read * 100 >= known * 95, "{read} of {known} of {plain}");
 }
 
 /// Every name of the catalogue is its own.
@@ -108,8 +110,8 @@ fn a_base_and_a_format_compose() {
         // A name that states a format itself takes no other.
         let short = short.trim_end_matches("-BF16").trim_end_matches("-bf16");
         // Every end of every format on some models, and one of some formats on each, other ones from model to model.
-        let whole = at % 40 == 0;
-        for (_, (id, names)) in ends.iter().enumerate().filter(|(turn, _)| whole || (at + turn) % 8 == 0) {
+        let whole = at % 120 == 0;
+        for (_, (id, names)) in ends.iter().enumerate().filter(|(turn, _)| whole || (at + turn) % 24 == 0) {
             for end in names.iter().take(if whole { usize::MAX } else { 1 }) {
                 for written in [format!("quants/{short}-{end}"), format!("{short}-{}", end.to_uppercase())] {
                     let maker = !written.starts_with("quants/");
@@ -136,11 +138,10 @@ fn a_name_that_contains_a_base_is_not_that_base() {
     let words = ["abliterated", "Uncensored", "Distill-Qwen-1.7B", "Spark", "Eagle3", "speculator", "DFlash"];
     for (at, entry) in catalog.entries(CatalogKind::Models).into_values().enumerate() {
         let file = ModelFile::parse(&entry.text().unwrap()).unwrap();
-        // Two words on each model, other ones from model to model.
-        for word in [at, at + 3].map(|turn| words[turn % words.len()]) {
-            for written in [format!("{}-{word}", file.name), format!("{}-{word}-FP8", file.name)] {
-                assert!(catalog.model(&written).is_err(), "{written}");
-            }
+        // A word on each model, another one from model to model.
+        let word = words[at % words.len()];
+        for written in [format!("{}-{word}", file.name), format!("{}-{word}-FP8", file.name)] {
+            assert!(catalog.model(&written).is_err(), "{written}");
         }
     }
     for written in
