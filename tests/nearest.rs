@@ -99,7 +99,10 @@ fn rigs_and_placements_are_refused_with_their_reason() {
             nearest(&catalog, &NearestRequest { scenario, ..NearestRequest::default() }, &UNCONTROLLED)
                 .unwrap_err();
         assert_eq!(fault.key, "hardware");
-        assert!(fault.found.contains("rig") && fault.fix.contains("place --hardware"), "{rig}: {fault}");
+        assert!(
+            fault.found.contains("rig") && fault.fix.contains(&format!("--hardware {rig}")),
+            "{rig}: {fault}"
+        );
     }
     let requested = PlacementScenario {
         model: Some("Llama-3.1-8B".into()),
