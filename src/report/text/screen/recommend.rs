@@ -50,25 +50,29 @@ fn not_compared(answer: &Recommendation, width: usize) -> String {
 
 /// Models for one system in lines of at most `width` characters.
 pub fn models(answer: &ServedModels, command: &str, width: usize) -> String {
-    let names = |names: &[String]| names.iter().take(NAMES).cloned().collect::<Vec<_>>().join(", ");
-    let lists = match answer.models.is_empty() {
-        true => String::new(),
-        false => {
-            fact("context", &format!("longest with {}", names(&answer.longest_contexts)), width)
-                + &fact("users", &format!("most with {}", names(&answer.most_users)), width)
-        }
+    let lists = |named: usize| {
+        let names = |names: &[String]| names.iter().take(named).cloned().collect::<Vec<_>>().join(", ");
+        let lists = match answer.models.is_empty() {
+            true => String::new(),
+            false => {
+                fact("context", &format!("longest with {}", names(&answer.longest_contexts)), width)
+                    + &fact("users", &format!("most with {}", names(&answer.most_users)), width)
+            }
+        };
+        lists + &rejected(&answer.missed, width)
     };
-    let lists = lists + &rejected(&answer.missed, width);
-    let screen = |models: usize| {
+    let screen = |models: usize, named: usize| {
         join([
             model_list::head(answer, width),
             model_list::families(&answer.models, models, width),
-            lists.clone(),
+            lists(named),
             more(command, "contexts, users, rejected models, defaults", width)
                 + &first_command(answer.launch.as_ref(), width),
         ])
     };
-    most_that_fit(1, MODELS, screen)
+    // Long names take a line more each: then one is enough.
+    let whole = most_that_fit(1, MODELS, |models| screen(models, NAMES));
+    if whole.lines().count() <= LINES { whole } else { most_that_fit(1, MODELS, |models| screen(models, 1)) }
 }
 
 fn table(choices: &[(String, &Build)], width: usize) -> String {
