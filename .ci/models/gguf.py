@@ -24,6 +24,7 @@ configuration: parameters, KV cache, windows and state.
 import argparse
 import json
 import logging
+import math
 import os
 import pathlib
 import re
@@ -169,7 +170,9 @@ def header(path):
         if key.startswith(UNUSED) and key not in ["general.architecture", "general.file_type"] or "." not in key:
             continue
         kind, value = field.types[-1], field.contents()
-        if key.startswith("GGUF.") or isinstance(value, float):
+        # JSON has no number for a fraction without bounds: such lists are left out as single fractions are.
+        endless = isinstance(value, list) and any(isinstance(one, float) and not math.isfinite(one) for one in value)
+        if key.startswith("GGUF.") or isinstance(value, float) or endless:
             continue
         kept[key] = value
     return kept, [[tensor.name, [int(side) for side in tensor.shape]] for tensor in reader.tensors]
@@ -245,7 +248,7 @@ def main():
     if options.out:
         fresh = f"{options.out}.fresh"
         with open(fresh, "w") as file:
-            file.writelines(json.dumps(row, separators=(",", ":")) + "\n" for row in rows)
+            file.writelines(json.dumps(row, separators=(",", ":"), allow_nan=False) + "\n" for row in rows)
         os.replace(fresh, options.out)
     return 1 if counted.get("wrong") else 0
 

@@ -184,10 +184,22 @@ pub struct SoldMemory {
     pub chip: Option<String>,
 }
 
+/// Gigabytes of the label of a memory.
+fn labelled(size: &Figure<Bytes>) -> u64 {
+    (size.value / 1e9).round() as u64
+}
+
+impl DeviceMemory {
+    /// Gigabytes of its label.
+    pub fn gigabytes(&self) -> Option<u64> {
+        self.marketed.as_ref().map(labelled)
+    }
+}
+
 impl SoldMemory {
     /// Gigabytes of its label.
     pub fn gigabytes(&self) -> u64 {
-        (self.marketed.value / 1e9).round() as u64
+        labelled(&self.marketed)
     }
 }
 

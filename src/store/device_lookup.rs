@@ -49,7 +49,7 @@ impl Catalog {
         }
         let label = |sold: &SoldMemory| sold.gigabytes().to_string();
         let found = format!("`{}`", name.trim());
-        let own = whole.memory.marketed.as_ref().map(|size| (size.value / 1e9).round() as u64);
+        let own = whole.memory.gigabytes();
         let (expected, fix) = match (&whole.memory.sold[..], own) {
             ([], None) => return None,
             ([], Some(own)) => (
@@ -116,7 +116,7 @@ impl Catalog {
             LookupError::Unclear(fault)
         })?;
         let whole = self.device(name)?;
-        let held = whole.memory.marketed.as_ref().map(|size| (size.value / 1e9).round() as u64);
+        let held = whole.memory.gigabytes();
         if held == Some(stated) {
             return Ok(whole);
         }
@@ -190,7 +190,7 @@ impl Catalog {
 impl Device {
     /// This device with a memory size that it is sold with.
     pub(super) fn sold_with(&self, gigabytes: u64) -> Option<Device> {
-        let own = self.memory.marketed.as_ref().map(|size| (size.value / 1e9).round() as u64)?;
+        let own = self.memory.gigabytes()?;
         let sold = self.memory.sold.iter().find(|sold| sold.gigabytes() == gigabytes)?;
         if own == gigabytes {
             return Some(self.clone());

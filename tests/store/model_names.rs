@@ -67,6 +67,19 @@ fn published_names_are_read_as_their_publishers_mean_them() {
     assert!(read * 100 >= plain * 84 && read * 100 >= known * 95, "{read} of {known} of {plain}");
 }
 
+/// An alias has the context of its own repository, not that of the file.
+#[test]
+fn names_have_the_contexts_of_their_repositories() {
+    let catalog = Catalog::default();
+    let mut reader = csv::Reader::from_reader(include_str!("../data/contexts.csv").as_bytes());
+    let rows: Vec<(String, u64)> = reader.deserialize().map(|row| row.expect("a row")).collect();
+    assert!(rows.len() > 450, "{}", rows.len());
+    for (name, context) in rows {
+        let model = catalog.model(&name).unwrap_or_else(|fault| panic!("{name}: {fault}"));
+        assert_eq!(model.config.max_context, Some(context), "{name}");
+    }
+}
+
 /// Every name of the catalogue is its own.
 #[test]
 fn each_name_of_the_catalogue_means_its_file() {
