@@ -146,10 +146,11 @@ impl Admission {
         Ok(Place([waiting, running]))
     }
 
-    /// The result of `work`, and whether the time limit left it whole. The search ends where this future is dropped.
+    /// The result of `work`, and whether the time limits left it whole: that of the server, and `wait`, that of the
+    /// client. The search ends where this future is dropped.
     pub(crate) async fn searched<T: Send + 'static>(
         self: &Arc<Self>,
-        progress: ProgressSender,
+        (progress, wait): (ProgressSender, Option<Duration>),
         work: impl FnOnce(&Catalog, &RequestControl) -> Result<T, Error> + Send + 'static,
     ) -> Result<(T, bool), RefusedRequest> {
         let place = self.place().await?;
@@ -157,7 +158,8 @@ impl Admission {
         // A client that leaves while it waits has no search to end.
         let guard = ClientGuard { left: Arc::default(), of: self.clone(), finished: false };
         let (left, of) = (guard.left.clone(), self.clone());
-        let search = move || of.search(place, &left, &progress, work);
+        let limit = [self.limits.time, wait].into_iter().flatten().min();
+        let search = move || of.search((place, limit), &left, &progress, work);
         let found = tokio::task::spawn_blocking(search).await;
         guard.finish();
         found.map_err(|_| RefusedRequest::Bug)?.map_err(RefusedRequest::Fault)
@@ -166,7 +168,7 @@ impl Admission {
     /// Runs a search to its end, its time limit, or until its client has left.
     fn search<T: Send>(
         &self,
-        place: Place,
+        (place, limit): (Place, Option<Duration>),
         left: &AtomicBool,
         progress: &ProgressSender,
         work: impl FnOnce(&Catalog, &RequestControl) -> Result<T, Error> + Send,
@@ -174,7 +176,7 @@ impl Admission {
         let begun = Instant::now();
         let late = AtomicBool::new(false);
         let stop = || {
-            let over = self.limits.time.is_some_and(|limit| begun.elapsed() >= limit);
+            let over = limit.is_some_and(|limit| begun.elapsed() >= limit);
             late.fetch_or(over, Relaxed);
             over || left.load(Relaxed)
         };

@@ -84,7 +84,7 @@ impl McpServer {
             let work = move |catalog: &Catalog, control: &RequestControl| {
                 (entry.answer)(catalog, &request, control).map(|answer| pretty(&answer))
             };
-            of.searched(progress, work).await.map(|(text, _)| text)
+            of.searched((progress, None), work).await.map(|(text, _)| text)
         });
         let token = context.meta.get_progress_token();
         let mut progress = flight.progress();

@@ -21,6 +21,8 @@ pub struct Writer {
     entries: Vec<u8>,
     count: u64,
     pub tensors: Vec<(String, Vec<u64>)>,
+    /// `enum ggml_type` of the tensors with two sides and more; the others are of 32 bits.
+    kind: u32,
 }
 
 fn text(bytes: &mut Vec<u8>, text: &str) {
@@ -48,7 +50,7 @@ fn scalar(value: &Value) -> (u32, Vec<u8>) {
 
 impl Writer {
     fn new(architecture: &str) -> Writer {
-        let mut writer = Writer { entries: vec![], count: 0, tensors: vec![] };
+        let mut writer = Writer { entries: vec![], count: 0, tensors: vec![], kind: 1 };
         writer.entry("general.architecture", 8, |bytes| text(bytes, architecture));
         writer.entry("general.alignment", 4, |bytes| bytes.extend(32u32.to_le_bytes()));
         writer.entry("general.score", 6, |bytes| bytes.extend(0.5f32.to_le_bytes()));
@@ -98,7 +100,8 @@ impl Writer {
             text(&mut bytes, name);
             bytes.extend((dims.len() as u32).to_le_bytes());
             dims.iter().for_each(|dim| bytes.extend(dim.to_le_bytes()));
-            bytes.extend([0; 12]);
+            bytes.extend(if dims.len() > 1 { self.kind } else { 0 }.to_le_bytes());
+            bytes.extend([0; 8]);
         }
         // Padding and data, which nobody reads.
         bytes.extend([0; 64]);
@@ -113,7 +116,7 @@ fn config(model: &str) -> Map<String, Value> {
 }
 
 /// The header that llama.cpp's conversion writes for a dense or expert model of these families.
-pub fn converted(model: &str, architecture: &str, file_type: u64) -> Writer {
+pub fn converted(model: &str, architecture: &str, file_type: impl Into<Option<u64>>) -> Writer {
     let config = config(model);
     let get = |key: &str| config.get(key).and_then(Value::as_u64);
     let number = |key: &str| get(key).unwrap_or_else(|| panic!("{model}: {key}"));
@@ -125,7 +128,9 @@ pub fn converted(model: &str, architecture: &str, file_type: u64) -> Writer {
     let inner = get("moe_intermediate_size").unwrap_or(number("intermediate_size"));
     let mut writer = Writer::new(architecture);
     let key = |suffix: &str| format!("{architecture}.{suffix}");
-    writer.whole("general.file_type", file_type);
+    if let Some(file_type) = file_type.into() {
+        writer.whole("general.file_type", file_type);
+    }
     writer.whole(&key("block_count"), layers);
     writer.whole(&key("embedding_length"), hidden);
     writer.whole(&key("feed_forward_length"), number("intermediate_size"));
@@ -343,6 +348,26 @@ fn what_is_not_understood_is_refused_with_its_reason() {
     let mut none = base();
     none.tensors.retain(|(name, _)| name != "token_embd.weight");
     assert_eq!(refused(&none).key, "token_embd.weight");
+}
+
+/// A converter that writes no file type leaves the types of the tensors, and norms of 32 bits are in every file.
+#[test]
+fn a_header_without_a_file_type_has_the_format_of_its_matrices() {
+    let folder = tempfile::tempdir().unwrap();
+    for (kind, format) in
+        [(0, Some("fp32")), (1, Some("fp16")), (12, Some("gguf-q4_k_m")), (30, Some("bf16")), (99, None)]
+    {
+        let mut writer = converted("Qwen--Qwen3-0.6B", "qwen3", None);
+        writer.kind = kind;
+        let path = filed(folder.path(), "one.gguf", &writer.bytes());
+        match (Catalog::default().built(path.to_str().unwrap()), format) {
+            (Ok((found, _)), Some(format)) => assert_eq!(found.named.unwrap().weight_format, format),
+            (Err(fault), None) => {
+                assert_eq!(fault.found, format!("no file type, and tensors of type {kind}"))
+            }
+            (found, _) => panic!("type {kind}: {found:?}"),
+        }
+    }
 }
 
 /// Lists of flags and of fractions are read whole: what follows them is found.

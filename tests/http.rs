@@ -286,6 +286,29 @@ fn a_long_search_returns_its_best_at_the_time_limit() {
     assert_eq!(answer["proof"]["stopped_by"], "time_limit");
 }
 
+/// The best so far for a client that waits less than the search takes; what was cut is not the answer of the next one.
+#[test]
+fn a_client_that_waits_less_gets_the_best_so_far() {
+    let server = Running::start();
+    let body = json!({"scenario": {"model": "Qwen3-32B", "hardware": "8xh100"}}).to_string();
+    let mut answered = |headers: &[(&str, &str)]| {
+        let (status, head, text) = server.send("POST", "/v2/optimize", headers, &body);
+        assert_eq!(status, 200, "{text}");
+        (head.to_lowercase(), serde_json::from_str::<Value>(&text).unwrap())
+    };
+    let (head, cut) = answered(&[("Prefer", "wait=0")]);
+    assert!(head.contains("preference-applied: wait=0"), "{head}");
+    assert!(["feasible", "unknown"].contains(&cut["status"].as_str().unwrap()), "{}", cut["status"]);
+    assert_eq!(cut["proof"]["stopped_by"], "time_limit");
+    for headers in [&[][..], &[("Prefer", "wait=50")]] {
+        let (head, whole) = answered(headers);
+        assert_eq!(
+            (&whole["status"], head.contains("preference-applied")),
+            (&json!("optimal"), !headers.is_empty())
+        );
+    }
+}
+
 /// The body of a measured run is the record of the interface, or that of `bench` with all that it may have.
 #[test]
 fn the_openapi_document_has_the_record_of_bench_as_a_body() {

@@ -15,7 +15,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use super::answer_cache::{CachedAnswer, joined, landed};
 use super::negotiate::Accepted;
 use super::problem::{ProblemDocument, Refusal};
-use super::search::searched;
+use super::search::{PREFERENCE_APPLIED, PreferredWait, searched_within};
 use super::state::ServerState;
 use crate::admission::flights::{Flight, RequestKey};
 use crate::report::pretty::pretty;
@@ -60,7 +60,8 @@ pub(super) fn in_json(value: &impl serde::Serialize) -> Response {
     ([(header::CONTENT_TYPE, "application/json")], pretty(value)).into_response()
 }
 
-/// `POST /v2/{request}`: the answer; as events with `Accept: text/event-stream`.
+/// `POST /v2/{request}`: the answer; as events with `Accept: text/event-stream`; the best so far after the time that the
+/// client waits.
 pub(super) async fn answer(
     State(state): State<ServerState>,
     Path(name): Path<String>,
@@ -70,23 +71,31 @@ pub(super) async fn answer(
     let entry = found(&name)?;
     let request = read(&body)?;
     let format = Accepted::of(&headers)?;
-    let key = RequestKey::of(entry.name, format.media_type(), &request.to_string());
+    let wait = PreferredWait::of(&headers);
+    let applied = wait.map(PreferredWait::text);
+    // A name of a format has no line ends, and no commas.
+    let form = applied.iter().fold(format.media_type().to_owned(), |form, wait| format!("{form},{wait}"));
+    let key = RequestKey::of(entry.name, &form, &request.to_string());
     let of = state.clone();
     let flight = joined(&state, key, move |progress| async move {
         let work = move |catalog: &Catalog, control: &RequestControl| {
             let answer = (entry.answer)(catalog, &request, control)?;
             format.rendered(catalog, entry, &answer)
         };
-        let (body, whole) = searched(&of, progress, work).await?;
+        let (body, whole) = searched_within(&of, (progress, wait), work).await?;
         let body = body.ok_or_else(|| format.missing(entry))?;
         Ok((CachedAnswer { kind: format.media_type(), body: body.into() }, whole))
     });
     // A request that is refused before it begins has its own status.
-    if format == Accepted::Events && flight.begun().await {
-        return Ok(events(flight));
-    }
-    let answer = landed(&flight).await?;
-    Ok(if format == Accepted::Events { events(flight) } else { answer.into_response() })
+    let mut response = if format == Accepted::Events && flight.begun().await {
+        events(flight)
+    } else {
+        let answer = landed(&flight).await?;
+        if format == Accepted::Events { events(flight) } else { answer.into_response() }
+    };
+    let applied = applied.and_then(|applied| applied.parse().ok());
+    response.headers_mut().extend(applied.map(|applied| (PREFERENCE_APPLIED, applied)));
+    Ok(response)
 }
 
 /// The body as JSON; an empty one is an empty request.

@@ -84,6 +84,12 @@ pub fn openapi() -> Value {
         let operation = json!({
             "operationId": entry.name,
             "summary": entry.about,
+            "parameters": [{
+                "name": "Prefer",
+                "in": "header",
+                "description": "wait=SECONDS: the best answer so far after that time, with its proved gap (RFC 7240)",
+                "schema": {"type": "string"},
+            }],
             "requestBody": {"required": false, "content": content(&request)},
             "responses": {
                 "200": {"description": "the answer", "content": answer},

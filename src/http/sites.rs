@@ -15,6 +15,7 @@ use tower_http::cors::CorsLayer;
 
 use super::connections::LocalAddress;
 use super::problem::{ProblemDocument, Refusal};
+use super::search::{PREFER, PREFERENCE_APPLIED};
 use super::state::AccessGuards;
 
 /// Names and origins that are allowed in addition to the server's own.
@@ -89,13 +90,14 @@ impl Sites {
 
     /// Lets browsers give the answers to pages of allowed origins; none where no origin is allowed.
     pub(super) fn shared(&self) -> Option<CorsLayer> {
-        const SENT: [HeaderName; 3] = [header::ACCEPT, header::AUTHORIZATION, header::CONTENT_TYPE];
+        const SENT: [HeaderName; 4] = [header::ACCEPT, header::AUTHORIZATION, header::CONTENT_TYPE, PREFER];
         let origins: Vec<HeaderValue> = self.origins.iter().filter_map(|text| text.parse().ok()).collect();
         (!origins.is_empty()).then(|| {
             CorsLayer::new()
                 .allow_origin(origins)
                 .allow_methods([Method::GET, Method::POST])
                 .allow_headers(SENT)
+                .expose_headers([PREFERENCE_APPLIED])
         })
     }
 }

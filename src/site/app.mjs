@@ -31,15 +31,18 @@ $("unserved").remove();
 const question = $("question");
 /** Points of a front that are drawn. */
 const POINTS = 120;
+/** From then on, a search shows its best plan so far. */
+const SLOW_MS = 1000;
 /** Views that show the answer to the question. */
 const ANSWERED = ["answer", "why", "numbers", "where", "assumptions"];
 
-const state = { view: "answer", files: {}, shown: null, last: null, trail: [], searches: 0, targets: [] };
+const state = { view: "answer", files: {}, shown: null, early: false, last: null, trail: [], searches: 0, targets: [] };
 const said = states({
   again: () => void opened(),
   back: () => void go(state.answered?.view ?? "answer", Object.fromEntries([...Object.keys(forms.fields(question)).map((key) => [key, ""]), ...Object.entries(state.answered?.fields ?? {})])),
   change: (changes) => void go(ANSWERED.includes(state.view) ? state.view : "answer", changes),
-  answered: () => ANSWERED.includes(state.view) && state.answered?.words,
+  answered: () => ANSWERED.includes(state.view) && !state.early && state.answered?.words,
+  early: () => state.early,
 });
 const source = engine((done, all) => said.progress(done, all));
 
@@ -54,17 +57,28 @@ const page = (view) => document.querySelector(`[data-page="${view}"]`);
 const part = (view) => page(view).querySelector("[data-part]") ?? page(view);
 const say = (text) => ($("status").textContent = text);
 
-/** An answer in a format, with the files of the question. */
-function answer(name, body, format = "section") {
-  const files = Object.keys(state.files).length ? { files: state.files } : {};
-  return source.answer(name, { ...body, ...files }, format);
+/** A request with the files of the question. */
+const whole = (body) => (Object.keys(state.files).length ? { ...body, files: state.files } : body);
+/** An answer in a format. */
+const answer = (name, body, format = "section") => source.answer(name, whole(body), format);
+
+/** While a search lasts: its best answer so far, after ever longer times. */
+async function meanwhile(early, signal) {
+  await new Promise((wake) => setTimeout(wake, SLOW_MS));
+  for (let seconds = 1; !signal.aborted; seconds *= 2) await early(seconds, signal);
 }
 
-/** Runs a search: old answers stay, greyed, until the new one is here. The newest question wins. */
-async function search(targets, work, form = question) {
+/**
+ * Runs a search: old answers stay, greyed, until the new one is here. The newest question wins. `early` shows what is
+ * found within some seconds.
+ */
+async function search(targets, work, form = question, early = null) {
   const number = (state.searches += 1);
   const begun = performance.now();
-  state.targets = targets;
+  state.over?.abort();
+  const over = new AbortController();
+  Object.assign(state, { targets, over, early: false });
+  if (early) void meanwhile(early, over.signal);
   targets.forEach((target) => target.classList.add("stale"));
   said.working();
   question.querySelectorAll("[aria-invalid]").forEach((input) => input.removeAttribute("aria-invalid"));
@@ -79,6 +93,7 @@ async function search(targets, work, form = question) {
     if (number === state.searches) failed(fault, form);
     return undefined;
   } finally {
+    over.abort();
     if (number === state.searches) {
       targets.forEach((target) => target.classList.remove("stale"));
       $("stop").hidden = true;
@@ -122,11 +137,22 @@ function answeredNow() {
   return { view: state.view, fields, words: `${(fields.model ?? "Llama-3.3-70B").replace(/^.*--/, "")} on ${fields.hardware ?? line.hardware()}${fields.plan ? `, ${fields.plan}` : ""}` };
 }
 
+/** Shows the best plan that a search has found within some seconds, where it has one. */
+async function soFar(name, body, seconds, signal) {
+  const html = await source.soFar(name, whole(body), "section", seconds, signal).catch(() => undefined);
+  if (signal.aborted || !html?.includes("data-notation")) return;
+  Object.assign(state, { shown: null, early: true, answered: answeredNow() });
+  show(html);
+  enliven();
+  state.targets.forEach((target) => target.classList.remove("stale"));
+  said.soFar(seconds);
+}
+
 async function ask(extra = {}) {
   const key = JSON.stringify([requested(), state.files]);
   if (key === state.shown && (!extra.why || state.why)) return said.clear();
   const [name, body] = requested(extra);
-  const html = await search(ANSWERED.map(part), () => answer(name, body));
+  const html = await search(ANSWERED.map(part), () => answer(name, body), question, (...until) => soFar(name, body, ...until));
   if (html === undefined) return;
   Object.assign(state, { shown: key, why: Boolean(extra.why), last: [name, body], answered: answeredNow() });
   show(html);

@@ -22,6 +22,14 @@ async function reached(address, more) {
   }
 }
 
+/** The response of the server to a request. */
+function sent(name, body, format, more, signal) {
+  const token = sessionStorage.getItem("mantile-token");
+  const authorization = token ? { Authorization: `Bearer ${token}` } : {};
+  const headers = { ...authorization, "Content-Type": "application/json", Accept: TYPES[format], ...more };
+  return reached(`v2/${name}`, { method: "POST", headers, body: JSON.stringify(body), signal });
+}
+
 /** The server: a request that is stopped closes its connection, which ends the search. */
 function server() {
   let stopping = null;
@@ -35,13 +43,15 @@ function server() {
       const response = await reached("v1/calibrate", { headers: token ? { Authorization: `Bearer ${token}` } : {} });
       return response.ok ? response.json() : undefined;
     },
+    /** The best answer that is found within these seconds: RFC 7240. */
+    async soFar(name, body, format, seconds, signal) {
+      const response = await sent(name, body, format, { Prefer: `wait=${seconds}` }, signal);
+      return response.ok ? response.text() : undefined;
+    },
     async answer(name, body, format) {
       const own = new AbortController();
       stopping = own;
-      const token = sessionStorage.getItem("mantile-token");
-      const authorization = token ? { Authorization: `Bearer ${token}` } : {};
-      const headers = { ...authorization, "Content-Type": "application/json", Accept: TYPES[format] };
-      const response = await reached(`v2/${name}`, { method: "POST", headers, body: JSON.stringify(body), signal: own.signal });
+      const response = await sent(name, body, format, {}, own.signal);
       if (response.ok) return format === "xlsx" ? response.blob() : response.text();
       if (response.status === 401) {
         const given = prompt("Bearer token of this server");
@@ -86,6 +96,19 @@ function module(progress) {
     formats: ["json", "text", "markdown", "csv", "svg", "html", "section"],
     stop: () => stop(),
     measured: async () => undefined,
+    /** The best answer that is found within these seconds, by a worker of its own: the other one searches on. */
+    soFar: (name, body, format, seconds, signal) =>
+      new Promise((resolve) => {
+        const other = new Worker(new URL("worker.mjs", import.meta.url), { type: "module" });
+        const end = (text) => {
+          other.terminate();
+          resolve(text);
+        };
+        other.onmessage = ({ data }) => data.progress || end(data.text);
+        other.onerror = () => end(undefined);
+        signal.addEventListener("abort", () => end(undefined));
+        other.postMessage({ number: 0, name, body, format, seconds });
+      }),
     answer: (name, body, format) =>
       new Promise((resolve, reject) => {
         waiting.set((number += 1), { resolve, reject });

@@ -8,11 +8,13 @@ const SLOW_MS = 250;
 const [FIRST, LONGEST] = [2, 32];
 /**
  * The lines under the header. `again` repeats the question, `back` returns to the answered one, `change` sets fields,
- * and `answered` says which question the shown answer has.
+ * `answered` says which question the shown answer has, and `early` whether it is one to this question that a search
+ * still betters.
  */
-export function states({ again, back, change, answered }) {
+export function states({ again, back, change, answered, early }) {
   const root = document.documentElement;
   let timers = [];
+  let best = "";
   const after = (ms, act) => timers.push(setTimeout(act, ms));
   const button = (text, act) => element("button", { type: "button", className: "link", textContent: text, onclick: act });
   const clear = () => {
@@ -20,6 +22,7 @@ export function states({ again, back, change, answered }) {
     timers = [];
     $("working").hidden = $("fault").hidden = $("stop").hidden = $("progress").hidden = true;
     root.classList.remove("refused-question");
+    best = "";
   };
   /** The line of a fault, and that the answer below it is another one's. */
   const note = (...words) => {
@@ -42,21 +45,27 @@ export function states({ again, back, change, answered }) {
       const of = answered();
       after(SLOW_MS, () => {
         $("working").hidden = false;
-        $("so-far").textContent = of ? `Computing … The answer below is to the previous question: ${of}.` : "Computing …";
+        if (!best) $("so-far").textContent = of ? `Computing … The answer below is to the previous question: ${of}.` : "Computing …";
       });
     },
     /** Steps of the search so far. */
     progress(done, all) {
       $("progress").hidden = false;
       $("progress").value = all ? done / all : 0;
-      if (all) $("so-far").textContent = `${percent(done / all)} of ${all.toLocaleString("en")} groups of plans are searched.`;
+      if (all) $("so-far").textContent = `${best}${percent(done / all)} of ${all.toLocaleString("en")} groups of plans are searched.`;
+    },
+    /** An answer of a search that goes on is shown: the best within these seconds. */
+    soFar(seconds) {
+      best = `The best plan of the first ${seconds === 1 ? "second" : `${seconds} seconds`} is below; the search goes on. `;
+      $("so-far").textContent = best;
+      $("working").hidden = false;
     },
     /** An answer is here. */
     done() {
       waits = FIRST;
       clear();
     },
-    stopped: () => note(element("b", { textContent: "Stopped." }), button("Compute it", again)),
+    stopped: () => note(element("b", { textContent: "Stopped." }), ...(early() ? ["The plan below is the best so far."] : []), button("Compute it", again)),
     /** The question has a fault: what it is, how to mend it, and values that are near. */
     refused(fault) {
       if (fault.key === undefined) return note(element("b", { textContent: "Refused." }), fault.message);

@@ -28,6 +28,9 @@ struct GgufTables {
     architectures: Vec<GgufArchitecture>,
     /// Weight formats by `general.file_type`: `enum llama_ftype` of llama.cpp's `include/llama.h`.
     file_types: BTreeMap<u64, String>,
+    /// Weight formats by the type that most elements have: `llama_model_loader` of llama.cpp's `src/llama-model-loader.cpp`,
+    /// which counts tensors; a tensor of a norm or a bias is one, too.
+    tensor_types: BTreeMap<u64, String>,
     /// Ends of the names of tensors that a conversion adds: factors of rotary embeddings.
     added: Vec<String>,
     /// Lists of the metadata whose entries were tensors of one element.
@@ -112,7 +115,7 @@ fn model_file(header: &GgufHeader, tensors: &[GgufTensor], path: &Path) -> Resul
         return Err(Error::new("tensors", found, format!("{parameters}, as its metadata say"), fix));
     }
     let source = "header of the GGUF file".to_owned();
-    let weight_format = weight_format(header)?.to_owned();
+    let weight_format = weight_format(header, tensors)?.to_owned();
     Ok(ModelFile {
         source: source.clone(),
         published: vec![Published {
@@ -146,11 +149,30 @@ fn block(name: &str) -> Option<u64> {
     name.strip_prefix("blk.")?.split('.').next()?.parse().ok()
 }
 
-fn weight_format(header: &GgufHeader) -> Result<&'static str, Error> {
+/// The format of the weights: the file's type or, where its converter wrote none, that of the type that most elements have.
+fn weight_format(header: &GgufHeader, tensors: &[GgufTensor]) -> Result<&'static str, Error> {
     let kind = header.whole("general.file_type");
-    kind.and_then(|kind| TABLES.file_types.get(&kind)).map(String::as_str).ok_or_else(|| {
-        let found = kind.map_or("no file type".to_owned(), |kind| format!("file type {kind}"));
+    let format = match kind {
+        Some(kind) => TABLES.file_types.get(&kind),
+        None => commonest(tensors).and_then(|kind| TABLES.tensor_types.get(&kind)),
+    };
+    format.map(String::as_str).ok_or_else(|| {
+        let found = match (kind, commonest(tensors)) {
+            (Some(kind), _) => format!("file type {kind}"),
+            (None, Some(kind)) => format!("no file type, and tensors of type {kind}"),
+            (None, None) => "no file type and no tensors".to_owned(),
+        };
         let fix = "name the model's config.json with --weight-format instead";
         Error::new("general.file_type", found, "a file type of llama.cpp with a format in the catalogue", fix)
     })
+}
+
+/// The type of most elements; the lower one of two that are equal.
+fn commonest(tensors: &[GgufTensor]) -> Option<u64> {
+    let mut elements: BTreeMap<u64, u64> = BTreeMap::new();
+    for tensor in tensors {
+        let sum = elements.entry(tensor.kind).or_default();
+        *sum = sum.saturating_add(tensor.elements().unwrap_or(u64::MAX));
+    }
+    elements.into_iter().rev().max_by_key(|(_, sum)| *sum).map(|(kind, _)| kind)
 }

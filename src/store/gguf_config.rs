@@ -6,10 +6,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::spec::error::Error;
-use crate::spec::model::gguf::{GgufHeader, GgufTensor, GgufValue};
-
-/// Maximum number of layers: the most entries of a list of the header.
-const MOST_LAYERS: u64 = 4096;
+use crate::spec::model::gguf::{GgufHeader, GgufTensor, GgufValue, MOST_LAYERS};
 
 /// A value of `config.json`, derived from a header. The keys of the metadata are those after the architecture; a tensor
 /// of a layer is named with `*` for its number, and is the first that there is.

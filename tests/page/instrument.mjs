@@ -239,6 +239,38 @@ async function gone(page, address) {
   assert.match(await page.textContent("[data-page=answer] .proof"), /optimal/);
 }
 
+/** A search that lasts shows its best plan so far, which stays where the search is stopped, and is computed on request. */
+async function early(page, address) {
+  await visit(page, address, `answer?${QUESTION}`);
+  if ((await page.getAttribute("html", "data-engine")) !== "http") return;
+  let held = null;
+  const waits = [];
+  await page.route("**/v2/optimize", (route) => {
+    const wait = route.request().headers().prefer;
+    if (!wait) return (held = route);
+    waits.push(wait);
+    return route.continue();
+  });
+  await page.click("[data-chip=tpot]");
+  await page.keyboard.type("19ms");
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => /The best plan of the first second is below; the search goes on/.test(document.getElementById("working").textContent), null, { timeout: 60000 });
+  assert.ok(held);
+  assert.equal(waits[0], "wait=1");
+  assert.equal(await page.$eval("[data-page=answer] section", (one) => getComputedStyle(one).opacity), "1");
+  const plan = () => page.getAttribute("[data-page=answer] section[data-notation]", "data-notation");
+  const found = await plan();
+  await page.click("#stop");
+  await page.waitForSelector("#fault:visible");
+  assert.match(await page.textContent("#fault"), /^Stopped\.The plan below is the best so far\.Compute it$/);
+  assert.equal(await plan(), found);
+  await page.unroute("**/v2/optimize");
+  await page.click("#fault >> text=Compute it");
+  await page.waitForFunction(() => document.getElementById("fault").hidden);
+  await settled(page);
+  assert.match(await page.textContent("[data-page=answer] .proof"), /optimal/);
+}
+
 /** Pins are columns that fit, the first is the base, and the address carries them. */
 async function compare(page, address) {
   for (const plan of ["1 x tp2 @16", "2 x tp1 @16", "1 x tp1 @8"]) {
@@ -593,7 +625,7 @@ async function phone(browser, address) {
   await close();
 }
 
-const TESTS = { palette, chips, screen, front, states, gone, compare, where, played, links, operators, degrees, racks, examples, buy: tools.buy, models: tools.models, measured: tools.measured, groups: tools.groups };
+const TESTS = { palette, chips, screen, front, states, gone, early, compare, where, played, links, operators, degrees, racks, examples, buy: tools.buy, models: tools.models, measured: tools.measured, groups: tools.groups };
 
 /** All instruments of the page at an address. */
 export async function instruments(browser, address, names = Object.keys(TESTS)) {

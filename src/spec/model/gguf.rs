@@ -12,8 +12,8 @@ const MAGIC: &[u8] = b"GGUF";
 pub const MOST_BYTES: u64 = 256 << 20;
 /// Maximum length of a name or key, as in the format, and of other texts: chat templates are under 100 kB.
 const MOST_TEXT: u64 = 16 << 20;
-/// Maximum number of entries of a list that is kept: one for each layer.
-const KEPT: u64 = 4096;
+/// Maximum number of layers, and so of the entries of a list that is kept: one for each layer.
+pub const MOST_LAYERS: u64 = 4096;
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum GgufValue {
@@ -33,6 +33,8 @@ pub struct GgufTensor {
     pub name: String,
     /// Its dimensions, the innermost first.
     pub dims: Vec<u64>,
+    /// `enum ggml_type` of ggml's `include/ggml.h`.
+    pub kind: u64,
 }
 
 impl GgufTensor {
@@ -125,7 +127,7 @@ impl<R: Read> HeaderReader<R> {
     fn list(&mut self) -> Result<GgufValue, Error> {
         let (kind, count) = (self.whole(4)?, self.whole(8)?);
         match Self::number(kind) {
-            Some(form) if count <= KEPT => {
+            Some(form) if count <= MOST_LAYERS => {
                 // All of them are read, whatever they are.
                 let numbers: Vec<Option<u64>> =
                     (0..count).map(|_| self.plain(form)).collect::<Result<_, _>>()?;
@@ -153,9 +155,10 @@ impl<R: Read> HeaderReader<R> {
             return Err(fault(format!("{name} with {dims} dimensions"), "at most 4 dimensions"));
         }
         let dims = (0..dims).map(|_| self.whole(8)).collect::<Result<_, _>>()?;
-        // Type and offset.
-        self.bytes(12)?;
-        Ok(GgufTensor { name, dims })
+        let kind = self.whole(4)?;
+        // Its offset.
+        self.bytes(8)?;
+        Ok(GgufTensor { name, dims, kind })
     }
 }
 
