@@ -234,11 +234,8 @@ fn figures_of_the_machine_replace_those_of_the_catalogue() {
     assert_eq!(host.cpu.as_deref(), Some("2 x intel-xeon-8480"));
     let capacity = |name: &str| cluster(name).device.memory.capacity.unwrap().value;
     assert_eq!(capacity("mac-studio-m3-ultra"), 498.21621e9);
-    assert_eq!(
-        capacity("macbook-m4-pro"),
-        48.0 * 1_073_741_824.0 * 24.0 / 64.0,
-        "the same share of less memory"
-    );
+    let sold = Catalog::default().device("apple-m4-pro-24gb").unwrap().memory.capacity.unwrap().value;
+    assert_eq!(capacity("macbook-m4-pro"), sold, "that of the size that the machine was sold with");
     assert_eq!(capacity("cloud-vm"), 8_589_934_592.0, "the limit of the container");
     assert_eq!(capacity("epyc-server"), 1_584_988_160.0 * 1024.0, "no limit");
     // A virtual machine has no more bandwidth than a desktop, unless it was measured.

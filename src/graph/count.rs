@@ -150,17 +150,30 @@ impl ModelGraph {
         found
     }
 
+    /// A sum over the operators of the language model that it stores; `stored` are those of its layers.
+    fn total(&self, stored: &[(&Block, &OperatorNode, u64)], of: fn(&OperatorNode) -> u64) -> u64 {
+        let layers: u64 = stored.iter().map(|(_, node, copies)| copies * of(node)).sum();
+        self.embedding.sum(of) + layers + self.head.sum(of)
+    }
+
+    /// [`Parameters::towers`].
+    pub fn tower_parameters(&self) -> u64 {
+        self.towers.iter().map(Tower::parameters).sum()
+    }
+
+    /// [`Parameters::unique`], alone.
+    pub fn unique_parameters(&self) -> u64 {
+        self.total(&self.stored_nodes(), OperatorNode::parameters) + self.tower_parameters()
+    }
+
     /// The counts.
     pub fn parameters(&self) -> Parameters {
         let stored = self.stored_nodes();
-        let total = |of: fn(&OperatorNode) -> u64| {
-            let layers: u64 = stored.iter().map(|(_, node, copies)| copies * of(node)).sum();
-            self.embedding.sum(of) + layers + self.head.sum(of)
-        };
+        let total = |of| self.total(&stored, of);
         let copy = |weight: &&Weight| matches!(weight.role, TensorRole::Embedding | TensorRole::LmHead);
         let shipped: u64 = self.mtp.iter().map(Weight::elements).sum();
         let mtp_copies: u64 = self.mtp.iter().filter(copy).map(Weight::elements).sum();
-        let towers = self.towers.iter().map(Tower::parameters).sum();
+        let towers = self.tower_parameters();
         Parameters {
             unique: total(OperatorNode::parameters) + towers,
             towers,

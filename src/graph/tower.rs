@@ -108,7 +108,11 @@ impl Tower {
 
     /// Its persistent buffers.
     pub fn buffers(&self) -> u64 {
-        self.tensors().iter().filter(|tensor| tensor.buffer).map(Weight::elements).sum()
+        let of = |part: &TowerPart| {
+            let weights = part.block.graph.node_weights().flat_map(|node| &node.weights);
+            part.block.repeats() * weights.filter(|weight| weight.buffer).map(Weight::elements).sum::<u64>()
+        };
+        self.parts.iter().map(of).sum()
     }
 
     /// Its tensors by full name.

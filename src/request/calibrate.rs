@@ -488,7 +488,7 @@ fn memory(catalog: &Catalog, rows: &[MeasuredRow], gated: bool) -> Result<Option
         let ready = ready.as_ref().ok()?;
         let ratio = memory_ratios::ratio(row, ready)?;
         let (size, class) = (
-            SizeClass::of(ready.problem.graph.parameters().unique),
+            SizeClass::of(ready.problem.graph.unique_parameters()),
             ready.problem.cluster.device.class.clone(),
         );
         Some(GatePair { gate: Gate::Memory, size, class, ratio })

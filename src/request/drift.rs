@@ -149,7 +149,7 @@ fn predicted(run: &RunRecord, row: &MeasuredRow, ready: &PreparedRow) -> Result<
     let key = DriftKey {
         runtime: ready.runtime.clone(),
         hardware: problem.cluster.device.id.clone(),
-        size: SizeClass::of(problem.graph.parameters().unique),
+        size: SizeClass::of(problem.graph.unique_parameters()),
     };
     let misjudged = match (run.outcome, made.fits) {
         (RunOutcome::Oom, true) => Some(Misjudged::FalsePositive),

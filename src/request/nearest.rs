@@ -91,7 +91,7 @@ pub fn nearest(
 fn same_model(catalog: &Catalog, graph: &ModelGraph, name: &str) -> bool {
     catalog.built(name).is_ok_and(|(_, other)| {
         let shape = |of: &ModelGraph| {
-            (of.model_type.clone(), of.hidden.value, of.layers.value, of.parameters().unique)
+            (of.model_type.clone(), of.hidden.value, of.layers.value, of.unique_parameters())
         };
         shape(graph) == shape(&other)
     })

@@ -357,7 +357,7 @@ impl<'a> StartInputs<'a> {
         if !self.has(&rules.text_only) {
             return 0.0;
         }
-        let parameters: u64 = self.graph.towers.iter().map(|tower| tower.parameters()).sum();
+        let parameters = self.graph.tower_parameters();
         (parameters * HALF / tp) as f64
     }
 

@@ -2,6 +2,8 @@
 //!
 //! This module changes problems; it does not solve them.
 
+use std::sync::Arc;
+
 use super::problem::{Formats, Problem, Traffic};
 use crate::quantity::datum::Datum;
 use crate::serving::economy::{Bill, Owned};
@@ -89,7 +91,7 @@ impl Problem {
 
     fn with_machines(&self, alter: impl Fn(&mut Formats)) -> Problem {
         let mut problem = self.clone();
-        problem.formats.iter_mut().for_each(|one| {
+        Arc::make_mut(&mut problem.formats).iter_mut().for_each(|one| {
             alter(one);
             one.reread();
         });

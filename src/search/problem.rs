@@ -2,6 +2,7 @@
 
 use crate::spec::offload::OffloadPolicy;
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use super::candidate::Candidate;
 use super::capacity::DeviceCapacity;
@@ -202,14 +203,15 @@ impl Traffic {
 
 #[derive(Clone, Debug)]
 pub struct Problem {
-    pub graph: ModelGraph,
+    pub graph: Arc<ModelGraph>,
     pub cluster: Cluster,
     pub runtime: RuntimeRules,
     /// Whether heterogeneous workers may share the requests of a pool: their router needs weights.
     pub custom_router: bool,
     /// Maximum requests per attention rank, where the runtime's settings limit them.
     pub most_sequences: Option<u64>,
-    pub formats: Vec<Formats>,
+    /// The pairs of formats; problems that differ in other things share them.
+    pub formats: Arc<Vec<Formats>>,
     /// Lengths, power, prices.
     pub workload: WorkloadInputs,
     /// Minimum and maximum bill of a device, from the bounds of its price.
@@ -249,7 +251,7 @@ pub struct Problem {
 impl Problem {
     #[allow(clippy::too_many_arguments)]
     pub fn new(
-        graph: ModelGraph,
+        graph: Arc<ModelGraph>,
         cluster: Cluster,
         runtime: &Runtime,
         formats: Vec<Formats>,
@@ -296,7 +298,7 @@ impl Problem {
             offload: OffloadPolicy::Auto,
             graph,
             cluster,
-            formats,
+            formats: Arc::new(formats),
             workload,
             bill_bounds: None,
             traffic,
@@ -345,7 +347,7 @@ impl Problem {
 
     /// The same problem with SLOs that hold at another confidence.
     pub fn at_confidence(mut self, confidence: Confidence) -> Problem {
-        for pair in &mut self.formats {
+        for pair in Arc::make_mut(&mut self.formats) {
             pair.margins = FormatMargins::of(pair.intervals.as_ref(), confidence);
         }
         Problem { margins: error_margins(&self.formats, confidence), confidence, ..self }
@@ -375,7 +377,7 @@ impl Problem {
         let (shapes, capacity) = (tiers(&cluster), DeviceCapacity::of(&cluster));
         let runtime = self.runtime.clone().on(&cluster);
         let mut problem = Problem { cluster, capacity, runtime, shapes: shapes.clone(), ..self.clone() };
-        problem.formats.iter_mut().for_each(|pair| {
+        Arc::make_mut(&mut problem.formats).iter_mut().for_each(|pair| {
             pair.machine.shapes.clone_from(&shapes);
             pair.reread();
         });

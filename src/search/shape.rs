@@ -304,7 +304,7 @@ pub fn least(most: u64, stages: u64, mut holds: impl FnMut(u64) -> bool) -> Opti
 /// format.
 pub fn usual_cut(graph: &ModelGraph, pp: u64) -> Vec<u32> {
     let vocab = vocab_parameters(graph);
-    let first = vocab + graph.parameters().towers;
+    let first = vocab + graph.tower_parameters();
     cut(graph, pp, |node| node.parameters(), (first, vocab))
 }
 

@@ -1,5 +1,7 @@
 //! From a resolved scenario to the search problem: machines in every format pair, prices, power, traffic.
 
+use std::sync::Arc;
+
 use super::catalog::Catalog;
 use super::kind::measured_kinds;
 use super::prediction_intervals::model_key;
@@ -85,7 +87,7 @@ impl ResolvedScenario {
             return Err(Error::new("weight-format", found, "a supported format", fix));
         }
         let mut problem = Problem::new(
-            self.graph.clone(),
+            Arc::clone(&self.graph),
             self.cluster.clone(),
             &self.runtime,
             formats,

@@ -6,7 +6,7 @@ use crate::spec::nearness::{FitQuery, Interval, MeasuredAt, Nearness, Prediction
 
 /// Key of a model in measurements: its architecture and its parameter count.
 pub fn model_key(graph: &ModelGraph) -> String {
-    format!("{} {}", graph.model_type, graph.parameters().unique)
+    format!("{} {}", graph.model_type, graph.unique_parameters())
 }
 
 impl ResolvedScenario {

@@ -35,7 +35,7 @@ pub const DEFAULT_OBJECTIVE_AT_HOME: &str = "single-user";
 #[derive(Clone, Debug)]
 pub struct ResolvedScenario {
     pub model: ResolvedModel,
-    pub graph: ModelGraph,
+    pub graph: Arc<ModelGraph>,
     pub cluster: Cluster,
     pub runtime: Arc<Runtime>,
     pub runtime_version: Option<String>,
@@ -133,7 +133,7 @@ impl ResolvedScenario {
             let fix = "choose its target as the model, and this one with --draft";
             return Err(Error::new("model", found, "a model with a KV cache of its own", fix));
         }
-        let graph = graph.with_images(workload.images, workload.image_size)?;
+        let graph = Arc::new(graph.with_images(workload.images, workload.image_size)?);
         let load = |id: &str| catalog.load::<NumberFormat>(id);
         let precision = Precision {
             layout: model.layout(&graph),

@@ -47,12 +47,20 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(wrap(graph, INSIDE_MODEL, towers))
 }
 
-/// `gemma4_unified`: a language model alone; projections of patches and frames are not supported.
+/// `gemma4_unified`: the language model, to which patches of images and frames of sound are projected without an encoder.
 pub fn build_unified(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.set_aside(ignored("gemma4"));
-    keys.only("vision_config", &Value::Null)?;
-    keys.only("audio_config", &Value::Null)?;
-    Ok(wrap(inside(keys, "gemma4_unified_text", build_unified_text)?, INSIDE_MODEL, vec![]))
+    let graph = inside(keys, "gemma4_unified_text", build_unified_text)?;
+    let mut towers = vec![];
+    if keys.section_or_none("vision_config")?.is_some() {
+        let vision = wrapper::vision(keys, "gemma4_unified_vision")?;
+        towers.push(tower::merged_patches(&vision, graph.hidden)?);
+    }
+    if keys.section_or_none("audio_config")?.is_some() {
+        let audio = wrapper::encoder(keys, "audio_config", "gemma4_unified_audio")?;
+        towers.push(tower::frames(&audio, graph.hidden)?);
+    }
+    Ok(wrap(graph, INSIDE_MODEL, towers))
 }
 
 /// `gemma4_text`.

@@ -13,6 +13,7 @@ use crate::graph::part::layer::{Layer, Network};
 use crate::graph::part::moe::{Moe, SharedExperts, Stacking};
 use crate::graph::part::names::TensorNames;
 use crate::graph::part::rope::RopeClass;
+use crate::graph::part::unless_zero_or;
 use crate::graph::part::window::uniform_window;
 use crate::graph::tensor::{TensorRole, Weight};
 use crate::quantity::count::Count;
@@ -170,11 +171,9 @@ pub fn build_ernie_vl(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     };
     let width = Count::config("moe_intermediate_size", width);
     let (experts, top_k) = (keys.count("moe_num_experts")?, keys.count_or("moe_k", 6)?);
-    let all = keys.count_or("moe_num_shared_experts", 2)?.value * width.value;
-    let all = Count::derived("shared_intermediate", all, "moe_num_shared_experts × moe_intermediate_size[0]");
-    let network = FeedForward { bias, ..FeedForward::gated(hidden, all) };
+    let shared = unless_zero_or(keys, "moe_num_shared_experts", 2)?;
     let moe = Moe {
-        shared: Some(SharedExperts { tensor: "mlp.shared_experts", network, gate: None }),
+        shared: shared.map(|shared| ernie_shared((hidden, shared, width), bias)),
         learned_correction: Some("mlp.gate.moe_statics.e_score_correction_bias"),
         ..Moe::routed(hidden, experts, top_k, width)?
     };
@@ -185,6 +184,14 @@ pub fn build_ernie_vl(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let layer = |sparse| Layer::new(attention.clone(), Network::either(sparse, &moe, &dense));
     let layers = sparse.into_iter().map(layer).collect();
     Ok(whole.graph(layers, vec![]))
+}
+
+/// Experts of every token, joined, of which each is as wide as a routed one.
+fn ernie_shared((hidden, experts, width): (Count, Count, Count), bias: bool) -> SharedExperts {
+    let all = experts.value * width.value;
+    let all = Count::derived("shared_intermediate", all, "moe_num_shared_experts × moe_intermediate_size");
+    let network = FeedForward { bias, ..FeedForward::gated(hidden, all) };
+    SharedExperts { tensor: "mlp.shared_experts", network, gate: None }
 }
 
 /// `ernie4_5_moe`: dense layers outside `moe_layer_start_index` to `moe_layer_end_index`.
@@ -198,18 +205,9 @@ pub fn build_ernie(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let width = keys.count("moe_intermediate_size")?;
     let experts = keys.count(keys.spelling(&["moe_num_experts", "num_experts"])?)?;
     let top_k = keys.count(keys.spelling(&["moe_k", "num_experts_per_tok"])?)?;
-    let shared = match keys.stated("moe_num_shared_experts")?.count_unless_zero("moe_num_shared_experts")? {
-        None => None,
-        Some(shared) => {
-            let all = shared.value * width.value;
-            let all =
-                Count::derived("shared_intermediate", all, "moe_num_shared_experts × moe_intermediate_size");
-            let network = FeedForward { bias, ..FeedForward::gated(hidden, all) };
-            Some(SharedExperts { tensor: "mlp.shared_experts", network, gate: None })
-        }
-    };
+    let shared = keys.stated("moe_num_shared_experts")?.count_unless_zero("moe_num_shared_experts")?;
     let moe = Moe {
-        shared,
+        shared: shared.map(|shared| ernie_shared((hidden, shared, width), bias)),
         learned_correction: Some("mlp.gate.moe_statics.e_score_correction_bias"),
         ..Moe::routed(hidden, experts, top_k, width)?
     };

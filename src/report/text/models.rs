@@ -55,31 +55,6 @@ pub(super) fn families(models: &[ServedModel], most: usize, width: usize) -> Str
     if models.is_empty() {
         return String::new();
     }
-    let header = [
-        "model",
-        "released",
-        "parameters",
-        "runtime, weights",
-        "tok/s/user",
-        "odds",
-        "users",
-        "context",
-        "also runs in",
-    ];
-    let row = |held: &ServedModel| {
-        let build = &held.build;
-        vec![
-            shorten(&build.model, 40),
-            held.released.clone().unwrap_or_else(|| "-".to_owned()),
-            format!("{} B", digits(held.parameters as f64 * 1e-9)),
-            format!("{} {}", build.runtime, build.each.weight_format),
-            digits(build.tok_s_per_user),
-            build.joint_odds(),
-            grouped(build.most_users),
-            grouped(held.build.max_context_tokens as u64),
-            other(held),
-        ]
-    };
     let mut one_each: Vec<&ServedModel> = Vec::new();
     for held in models {
         if !one_each.iter().any(|other| other.family == held.family) {
@@ -87,10 +62,62 @@ pub(super) fn families(models: &[ServedModel], most: usize, width: usize) -> Str
         }
     }
     let more = remainder(models.len(), most.min(one_each.len()), "models in --format csv");
+    let shown: Vec<&FamilyColumn> = COLUMNS.iter().filter(|column| column.least <= width).collect();
+    let header: Vec<&str> = shown.iter().map(|column| column.title).collect();
+    let row =
+        |held: &ServedModel| shown.iter().map(|column| (column.cell)(held, width)).collect::<Vec<String>>();
     let rows = one_each.into_iter().take(most).map(row);
     heading("One model of each family", &more)
         + &indent(&table_within(&header, rows, width.saturating_sub(2)), 2)
 }
+
+/// A column of the families.
+struct FamilyColumn {
+    title: &'static str,
+    /// Minimum width of the table in which it is shown.
+    least: usize,
+    cell: fn(&ServedModel, usize) -> String,
+}
+
+/// Width from which names have their organisation, and longest names below and above.
+const WIDE: usize = 120;
+const LONGEST: [usize; 2] = [24, 40];
+
+fn name(held: &ServedModel, width: usize) -> String {
+    let whole = &held.build.model;
+    match width >= WIDE {
+        true => shorten(whole, LONGEST[1]),
+        false => shorten(whole.rsplit('/').next().unwrap_or(whole), LONGEST[0]),
+    }
+}
+
+const COLUMNS: [FamilyColumn; 9] = [
+    FamilyColumn { title: "model", least: 0, cell: name },
+    FamilyColumn {
+        title: "released",
+        least: WIDE,
+        cell: |held, _| held.released.clone().unwrap_or_else(|| "-".to_owned()),
+    },
+    FamilyColumn {
+        title: "size",
+        least: 0,
+        cell: |held, _| format!("{} B", digits(held.parameters as f64 * 1e-9)),
+    },
+    FamilyColumn {
+        title: "runtime, weights",
+        least: 0,
+        cell: |held, _| format!("{} {}", held.build.runtime, held.build.each.weight_format),
+    },
+    FamilyColumn { title: "tok/s/user", least: 0, cell: |held, _| digits(held.build.tok_s_per_user) },
+    FamilyColumn { title: "odds", least: 0, cell: |held, _| held.build.joint_odds() },
+    FamilyColumn { title: "users", least: 100, cell: |held, _| grouped(held.build.most_users) },
+    FamilyColumn {
+        title: "context",
+        least: 100,
+        cell: |held, _| grouped(held.build.max_context_tokens as u64),
+    },
+    FamilyColumn { title: "also runs in", least: WIDE, cell: |held, _| other(held) },
+];
 
 /// The fastest other runtime in which the model runs, with its speed per user.
 fn other(held: &ServedModel) -> String {

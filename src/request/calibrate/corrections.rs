@@ -250,7 +250,7 @@ impl<'a> CorrectedRow<'a> {
         Ok(CorrectedRow {
             runtime: &ready.runtime,
             cell: [model_key(&ready.problem.graph), device.id.clone(), formats.weights.clone()],
-            size: SizeClass::of(ready.problem.graph.parameters().unique),
+            size: SizeClass::of(ready.problem.graph.unique_parameters()),
             class: device.class.clone(),
             near: interval.map(|interval| interval.near),
             time,

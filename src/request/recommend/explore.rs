@@ -192,7 +192,7 @@ fn search_model(
     censuses.extend(found.iter().map(|option| option.sized.census.clone()));
     let release = model.release.as_ref();
     let served = ServedModel {
-        parameters: graph.parameters().unique,
+        parameters: graph.unique_parameters(),
         family: release.map_or_else(|| model.name.clone(), |release| release.family.clone()),
         released: release.map(|release| release.date.clone()),
         build,

@@ -3,6 +3,7 @@
 //! Independent of order and cuts, which the dynamic programs decide.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::chain::{Chain, Member, SegmentCost, SharedHost, Stage};
 use super::path::paths;
@@ -81,7 +82,7 @@ pub struct Hop {
 
 #[derive(Clone, Debug)]
 pub struct PlacementProblem {
-    pub graph: ModelGraph,
+    pub graph: Arc<ModelGraph>,
     pub members: Vec<DeviceGroup>,
     pub hops: Vec<Hop>,
     pub lengths: Lengths,

@@ -10,8 +10,9 @@ use crate::graph::arch::class_keys::ignored;
 use crate::graph::assembly::{Assembly, weight};
 use crate::graph::image_processor::ImageProcessor;
 use crate::graph::mask::AttentionMask;
+use crate::graph::operator::{Operator, Split};
 use crate::graph::part::attention::{Attention, QkNorm};
-use crate::graph::part::encoder::{Patches, Projection, once};
+use crate::graph::part::encoder::{Patches, Projection, linear, norm, once};
 use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::layer::{Arrangement, Layer};
 use crate::graph::part::names::TensorNames;
@@ -82,7 +83,7 @@ pub fn vision(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
         let (mut block, stream) = Assembly::from_input(hidden);
         let buffer =
             |name: &str| Weight { buffer: true, ..weight(name, vec![hidden.value], TensorRole::Norm) };
-        let sum = crate::graph::operator::Operator::Add { width: hidden };
+        let sum = Operator::Add { width: hidden };
         block.node("standardize", sum, vec![buffer("std_bias"), buffer("std_scale")], &[stream]);
         parts.push(once(block, "standardize", "model.vision_tower", Positions::Open));
     }
@@ -118,6 +119,49 @@ pub fn audio(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
     let projected = Projection { name, tensor, input: hidden, output: out, bias: true };
     let end = matrix_once("output", projected, "model.audio_tower", Positions::Open);
     let parts = vec![stem, layers, end, projection("model.embed_audio", out, text)];
+    Ok(Tower { name: "audio", parts, image_processor: ImageProcessor::Unknown })
+}
+
+/// The images of `gemma4_unified`, without an encoder: one matrix on merged patches of pixels, then the projection to the
+/// width `text`.
+///
+/// Defaults: `Gemma4UnifiedVisionConfig` of transformers 5.24.
+pub fn merged_patches(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
+    keys.set_aside(&["model_type", "rms_norm_eps", "initializer_range", "num_soft_tokens"]);
+    let side = keys.count_or("patch_size", 16)?.value * keys.count_or("pooling_kernel_size", 3)?.value;
+    let width = keys.count_or("mm_embed_dim", 3840)?;
+    let rows = keys.count_or("mm_posemb_size", 1120)?.value;
+    let output = keys.count_or("output_proj_dims", 3840)?;
+    keys.only("model_patch_size", &json!(side))?;
+    let pixels = Count::derived("pixels", 3 * side * side, "3 × (patch_size × pooling_kernel_size)²");
+    let mut block = Assembly::default();
+    let input = block.input(pixels);
+    let normed = norm(&mut block, input, "input_norm", "patch_ln1", pixels, true);
+    let dense =
+        Projection { name: "patch_embed", tensor: "patch_dense", input: pixels, output: width, bias: true };
+    let embedded = linear(&mut block, normed, dense, Split::Replicate);
+    let embedded = norm(&mut block, embedded, "patch_norm", "patch_ln2", width, true);
+    let table = weight("pos_embedding", vec![rows, 2, width.value], TensorRole::Tower);
+    let placed = block.node("positions", Operator::Add { width }, vec![table], &[embedded]);
+    norm(&mut block, placed, "position_norm", "pos_norm", width, true);
+    let prefix = "model.embed_vision";
+    let parts = vec![
+        once(block, "patches", prefix, Positions::Open),
+        projection(&format!("{prefix}.multimodal_embedder"), output, text),
+    ];
+    Ok(Tower { name: "vision", parts, image_processor: ImageProcessor::Unknown })
+}
+
+/// The sound of `gemma4_unified`: the projection of frames of a wave to the width `text`.
+///
+/// Defaults: `Gemma4UnifiedAudioConfig` of transformers 5.24, whose other sizes are other names of the frame.
+pub fn frames(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
+    keys.set_aside(&["model_type", "rms_norm_eps", "initializer_range"]);
+    let frame = keys.count_or("audio_embed_dim", 640)?;
+    for name in ["hidden_size", "output_proj_dims", "audio_samples_per_token"] {
+        keys.only(name, &json!(frame.value))?;
+    }
+    let parts = vec![projection("model.embed_audio", frame, text)];
     Ok(Tower { name: "audio", parts, image_processor: ImageProcessor::Unknown })
 }
 

@@ -12,7 +12,7 @@ use crate::report::recommend::{Build, Recommendation, RejectedBuild};
 use crate::report::table::{grouped, table_within};
 
 const CHOICES: usize = 5;
-const MODELS: usize = 8;
+const MODELS: usize = 12;
 /// Lines of a screen.
 const LINES: usize = 24;
 const NAMES: usize = 3;
@@ -50,29 +50,16 @@ fn not_compared(answer: &Recommendation, width: usize) -> String {
 
 /// Models for one system in lines of at most `width` characters.
 pub fn models(answer: &ServedModels, command: &str, width: usize) -> String {
-    let lists = |named: usize| {
-        let names = |names: &[String]| names.iter().take(named).cloned().collect::<Vec<_>>().join(", ");
-        let lists = match answer.models.is_empty() {
-            true => String::new(),
-            false => {
-                fact("context", &format!("longest with {}", names(&answer.longest_contexts)), width)
-                    + &fact("users", &format!("most with {}", names(&answer.most_users)), width)
-            }
-        };
-        lists + &rejected(&answer.missed, width)
-    };
-    let screen = |models: usize, named: usize| {
+    let screen = |models: usize| {
         join([
             model_list::head(answer, width),
             model_list::families(&answer.models, models, width),
-            lists(named),
-            more(command, "contexts, users, rejected models, defaults", width)
+            rejected(&answer.missed, width),
+            more(command, "longest contexts, most users, rejected models, defaults", width)
                 + &first_command(answer.launch.as_ref(), width),
         ])
     };
-    // Long names take a line more each: then one is enough.
-    let whole = most_that_fit(1, MODELS, |models| screen(models, NAMES));
-    if whole.lines().count() <= LINES { whole } else { most_that_fit(1, MODELS, |models| screen(models, 1)) }
+    most_that_fit(1, MODELS, screen)
 }
 
 fn table(choices: &[(String, &Build)], width: usize) -> String {
