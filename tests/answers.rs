@@ -24,7 +24,7 @@ use sha2::{Digest, Sha256};
 use crate::requests::{LINES, request};
 
 /// Number of random questions.
-const DRAWN: u64 = 400;
+const DRAWN: u64 = 150;
 /// Widths of text, in columns.
 const WIDTHS: [u16; 3] = [80, 100, 140];
 /// Parts of an answer that the lines of the other tests do not show.
@@ -138,7 +138,7 @@ fn of_bodies() -> Vec<(String, Vec<Body>)> {
 /// The structure of a model, and one deployment on systems that hold it: on one of so many of the catalogue, others for
 /// each model.
 fn of_model(at: usize, model: &str) -> (String, Vec<Body>) {
-    const EACH: usize = 61;
+    const EACH: usize = 151;
     let systems = CATALOG.entries(CatalogKind::Systems);
     let mut all = String::new();
     for system in systems.keys().skip(at % EACH).step_by(EACH) {

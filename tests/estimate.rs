@@ -152,7 +152,7 @@ fn every_answer_typed_again_comes_to_the_same_metrics() {
 /// Any deployment, not only those that win.
 #[test]
 fn every_deployment_typed_again_comes_to_the_same_metrics() {
-    cases::each_case(120, |case| {
+    cases::each_case(40, |case| {
         let mut problem = case.problem.clone();
         // Pools are typed with their own loads, whatever the traffic.
         problem.traffic = mantile::search::problem::Traffic::Free;

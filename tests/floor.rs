@@ -94,7 +94,7 @@ fn of_steps(case: &Case) -> Result<(), TestCaseError> {
 
 #[test]
 fn no_operator_or_step_is_faster_than_light() {
-    each_case(100, of_steps);
+    each_case(40, of_steps);
 }
 
 /// Bytes of every weight that each step must read, whatever is routed where, and operations per token,
@@ -158,5 +158,5 @@ fn of_metrics(case: &Case) -> Result<(), TestCaseError> {
 
 #[test]
 fn no_metric_is_faster_than_light() {
-    each_case(100, of_metrics);
+    each_case(40, of_metrics);
 }

@@ -53,7 +53,7 @@ fn adds_up(case: &Case) -> Result<(), TestCaseError> {
 
 #[test]
 fn operators_add_up_to_their_phase() {
-    each_case(60, adds_up);
+    each_case(25, adds_up);
 }
 
 /// Shards times replicas are the devices of a stage; a dimension times its shards is at least the whole.
@@ -84,7 +84,7 @@ fn covers(case: &Case) -> Result<(), TestCaseError> {
 
 #[test]
 fn shards_times_replicas_are_all_devices() {
-    each_case(60, covers);
+    each_case(25, covers);
 }
 
 /// All devices of a prefill do at least the FLOPs of the unsharded model for each of their prompts.
@@ -103,7 +103,7 @@ fn nothing_is_lost(case: &Case) -> Result<(), TestCaseError> {
 
 #[test]
 fn all_devices_do_at_least_the_flops_of_the_whole_model() {
-    each_case(60, nothing_is_lost);
+    each_case(25, nothing_is_lost);
 }
 
 /// Time of a stage in which something happens.
@@ -145,7 +145,7 @@ fn lasts(case: &Case) -> Result<(), TestCaseError> {
 
 #[test]
 fn a_timeline_lasts_as_long_as_reported() {
-    each_case(60, lasts);
+    each_case(25, lasts);
 }
 
 /// The case of a plan of llama.cpp on one RTX 4090.
@@ -285,7 +285,7 @@ fn is_placed_out(case: &Case) -> Result<(), TestCaseError> {
 
 #[test]
 fn a_parallelised_graph_covers_all_devices() {
-    each_case(60, is_placed_out);
+    each_case(25, is_placed_out);
 }
 
 /// Key/value heads are replicated beyond their number.

@@ -15,7 +15,7 @@ use super::foreign_hardware::ENTRY;
 use super::gguf::ENDING;
 use super::hub::{named_folder, user_folder};
 use super::kind::{CatalogKind, Entry, KINDS, shipped_defaults};
-use super::parsed::Parsed;
+use super::parsed::{Parsed, SHIPPED};
 use super::shipped::ShippedFile;
 use super::unknown_keys::UnknownKeys;
 use super::used_files::{DEFAULTS, FileKey, UsedFiles};
@@ -46,7 +46,6 @@ pub struct Catalog {
     pub(super) used: Option<UsedFiles>,
     /// Overrides of configurations, by the id of the model, or its name where the catalogue has none.
     pub(super) changed_models: BTreeMap<String, Vec<Override>>,
-    pub(super) parsed: Parsed,
 }
 
 /// The sources beyond its own files that a catalogue may read.
@@ -286,7 +285,8 @@ impl Catalog {
 
     /// Whether no other file than the built-in ones can be of this kind.
     pub(super) fn is_shipped(&self, kind: CatalogKind) -> bool {
-        !self.sealed && self.given.is_empty() && self.own_folder(kind).is_none()
+        let given = self.given.keys().any(|(folder, _)| folder == kind.folder());
+        !self.sealed && !given && self.own_folder(kind).is_none()
     }
 
     /// All files of a kind by id; the user's files replace built-in ones.
@@ -330,9 +330,13 @@ impl Catalog {
 
     /// The entry with this name, without a copy.
     pub(super) fn shared<T: Entry>(&self, name: &str) -> Result<Arc<T>, Error> {
-        let entry = self.find(T::KIND, name)?;
+        self.read(&self.find(T::KIND, name)?)
+    }
+
+    /// The content of a file, without a copy.
+    pub(super) fn read<T: Entry>(&self, entry: &CatalogEntry) -> Result<Arc<T>, Error> {
         entry.note_use();
-        self.once(&entry, read_entry)
+        self.once(entry, read_entry)
     }
 
     /// The result of `parse` for a file: made once, if the file cannot change.
@@ -342,7 +346,7 @@ impl Catalog {
         parse: impl FnOnce(&CatalogEntry) -> Result<T, Error>,
     ) -> Result<Arc<T>, Error> {
         match &file.text {
-            Text::Shipped(_) => self.parsed.once(&file.file, || parse(file)),
+            Text::Shipped(_) => SHIPPED.once(&file.file, || parse(file)),
             Text::Given(given) => given.parsed.once(&file.file, || parse(file)),
             Text::At(_) => parse(file).map(Arc::new),
         }
@@ -377,7 +381,7 @@ impl Catalog {
             Ok(defaults)
         };
         match &text {
-            Cow::Borrowed(_) => self.parsed.once(&name, read).map(Arc::unwrap_or_clone),
+            Cow::Borrowed(_) => SHIPPED.once(&name, read).map(Arc::unwrap_or_clone),
             Cow::Owned(_) => read(),
         }
     }

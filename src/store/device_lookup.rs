@@ -1,6 +1,8 @@
 //! From a device's name to the device: by id, name or alias, by a short form, with another memory, or a slice of it.
 
-use super::catalog::{Catalog, CatalogEntry, LookupError, read_entry};
+use std::sync::Arc;
+
+use super::catalog::{Catalog, CatalogEntry, LookupError};
 use super::device_name::{DeviceName, Slice, bare_chip, gigabytes, profiles, sized, sliced, with_profile};
 use super::kind::CatalogKind;
 use super::lookup::is_labelled;
@@ -32,7 +34,7 @@ impl Catalog {
             return device;
         }
         let only = self.only(CatalogKind::Devices, name, found?, "a unique device name")?;
-        read_entry(&only).map_err(LookupError::Unclear)
+        self.read(&only).map(Arc::unwrap_or_clone).map_err(LookupError::Unclear)
     }
 
     /// The device of a name with a memory size in it; `None` where the rest names no device.
@@ -43,7 +45,7 @@ impl Catalog {
             return (chip.len() < words.len()).then(|| self.device(&chip.join("-")));
         };
         let found = self.devices_named(&base).ok().filter(|found| found.len() == 1)?;
-        let whole: Device = read_entry(&found[0]).ok()?;
+        let whole: Arc<Device> = self.read(&found[0]).ok()?;
         if let Some(device) = whole.sold_with(stated) {
             return Some(Ok(device));
         }
@@ -126,7 +128,7 @@ impl Catalog {
         if let Ok(found) = self.devices_named(&format!("{name}-{stated}gb"))
             && let [product] = &found[..]
         {
-            return read_entry(product).map_err(LookupError::Unclear);
+            return self.read(product).map(Arc::unwrap_or_clone).map_err(LookupError::Unclear);
         }
         let source = || Source { grade: Grade::Assumed, text: "stated in the hardware word".into() };
         Ok(Device {

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::catalog::{Catalog, LookupError, is_path, read_entry};
+use super::catalog::{Catalog, LookupError, is_path};
 use super::foreign_hardware::ENTRY;
 use super::host::{layout, unit};
 use super::instances::instance;
@@ -92,7 +92,7 @@ impl Catalog {
         let systems = self.matching(CatalogKind::Systems, text, is_labelled)?;
         let system = |systems| self.only(CatalogKind::Systems, text, systems, "a unique name");
         if !systems.is_empty() {
-            return self.whole(&read_entry(&system(systems)?)?);
+            return self.whole(&*self.read::<System>(&system(systems)?)?);
         }
         if let Some(parts) = self.joined_devices(text) {
             return match self.like(&parts) {
@@ -114,7 +114,7 @@ impl Catalog {
                 return match system(vec![]) {
                     Err(LookupError::Unknown(unknown)) => Err(self.neither(text, unknown)),
                     Err(miss) => Err(miss.into()),
-                    Ok(file) => self.whole(&read_entry(&file)?),
+                    Ok(file) => self.whole(&*self.read::<System>(&file)?),
                 };
             }
             Err(miss) => return Err(miss.into()),

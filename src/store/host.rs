@@ -1,8 +1,9 @@
 //! The host of devices when only their number is given: a shipped system, else one made of the device's own links.
 
 use std::cmp::Reverse;
+use std::sync::Arc;
 
-use super::catalog::{Catalog, read_entry};
+use super::catalog::Catalog;
 use super::hardware::Shorthand;
 use super::kind::CatalogKind;
 use crate::quantity::datum::Source;
@@ -38,7 +39,7 @@ impl Catalog {
         };
         for file in self.entries(CatalogKind::Systems).into_values() {
             if self.label(&file)?.device == device.id {
-                hosts.push(read_entry(&file)?);
+                hosts.push(Arc::unwrap_or_clone(self.read(&file)?));
             }
         }
         hosts.retain(|system| !bridged(system));

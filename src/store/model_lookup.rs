@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::catalog::{Catalog, CatalogEntry, EntryLabel, LookupError, PublishedId};
 use super::kind::CatalogKind;
 use super::model_name::{ModelName, adds_no_product, packed_format, words};
+use super::parsed::SHIPPED;
 use crate::spec::error::Error;
 use crate::spec::format::NameSuffix;
 use crate::spec::text::is_same_name;
@@ -195,7 +196,7 @@ impl Catalog {
         if !(self.is_shipped(CatalogKind::Models) && self.is_shipped(CatalogKind::Formats)) {
             return Arc::new(of());
         }
-        let Ok(index) = self.parsed.once(INDEX, || Ok::<_, Infallible>(of()));
+        let Ok(index) = SHIPPED.once(INDEX, || Ok::<_, Infallible>(of()));
         index
     }
 

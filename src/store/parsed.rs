@@ -2,10 +2,13 @@
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Parsed(Arc<Mutex<HashMap<(TypeId, String), Arc<dyn Any + Send + Sync>>>>);
+
+/// What built-in files are parsed to: they are those of the program, whatever catalogue names them.
+pub(super) static SHIPPED: LazyLock<Parsed> = LazyLock::new(Parsed::default);
 
 impl Parsed {
     /// The value of this type and name; two threads may both make it. What fails is not kept.

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 
 use super::catalog::{Catalog, LookupError};
 use super::kind::CatalogKind;
+use super::parsed::SHIPPED;
 use crate::quantity::datum::{Grade, Source};
 use crate::spec::cluster::{Cluster, Host};
 use crate::spec::defaults::Defaults;
@@ -79,7 +80,7 @@ impl Catalog {
         };
         // Many systems name the same few, and few of them as a device is named.
         let id = if self.is_shipped(CatalogKind::Devices) {
-            let Ok(known) = self.parsed.once(&name, || Ok::<_, Infallible>(ListedProcessor(find())));
+            let Ok(known) = SHIPPED.once(&name, || Ok::<_, Infallible>(ListedProcessor(find())));
             known.0.clone()
         } else {
             find()

@@ -58,7 +58,7 @@ fn of_ranges(case: &Case) -> Result<(), TestCaseError> {
 
 #[test]
 fn no_load_of_a_range_is_beyond_its_ideal() {
-    each_case(150, of_ranges);
+    each_case(50, of_ranges);
 }
 
 fn of_replicas(case: &Case) -> Result<(), TestCaseError> {
@@ -86,7 +86,7 @@ fn of_replicas(case: &Case) -> Result<(), TestCaseError> {
 
 #[test]
 fn fewer_replicas_of_the_same_traffic_are_never_quicker() {
-    each_case(300, of_replicas);
+    each_case(100, of_replicas);
 }
 
 fn of_workers(case: &Case) -> Result<(), TestCaseError> {
@@ -118,7 +118,7 @@ fn of_workers(case: &Case) -> Result<(), TestCaseError> {
 
 #[test]
 fn no_pair_is_beyond_the_bound_of_its_decode_workers() {
-    each_case(300, of_workers);
+    each_case(100, of_workers);
 }
 
 /// A question whose front leaves out copies.

@@ -68,7 +68,7 @@ fn of_an_instance(case: &Case) -> Result<(), TestCaseError> {
 
 #[test]
 fn latencies_never_fall_as_load_grows() {
-    each_case(75, of_an_instance);
+    each_case(30, of_an_instance);
 }
 
 fn within_physics(case: &Case) -> Result<(), TestCaseError> {
@@ -97,7 +97,7 @@ fn within_physics(case: &Case) -> Result<(), TestCaseError> {
 
 #[test]
 fn nothing_is_beyond_the_bound_that_needs_no_layout() {
-    each_case(300, within_physics);
+    each_case(100, within_physics);
 }
 
 fn of_a_decode_pool(case: &Case) -> Result<(), TestCaseError> {
@@ -138,7 +138,7 @@ fn of_a_decode_pool(case: &Case) -> Result<(), TestCaseError> {
 #[test]
 fn a_decode_pool_is_never_quicker_under_more_load() {
     let several = |case: &Case| case.problem.workload.lengths.osl > 1;
-    each_case(75, |case| if several(case) { of_a_decode_pool(case) } else { Ok(()) });
+    each_case(30, |case| if several(case) { of_a_decode_pool(case) } else { Ok(()) });
 }
 
 fn held(problem: &Problem, case: &Case, instance: &Instance, phase: Phase, load: u64) -> [f64; 5] {
@@ -163,7 +163,7 @@ fn memory(case: &Case) -> Result<(), TestCaseError> {
 
 #[test]
 fn memory_never_falls_as_load_grows() {
-    each_case(100, memory);
+    each_case(40, memory);
 }
 
 /// The prompt pool's latency is its own: numbers of instances and the answers' load leave it alone, so
@@ -205,5 +205,5 @@ fn of_a_pair(case: &Case) -> Result<(), TestCaseError> {
 
 #[test]
 fn the_time_to_the_first_token_of_a_pair_is_its_prompt_pools() {
-    each_case(75, of_a_pair);
+    each_case(30, of_a_pair);
 }

@@ -93,5 +93,5 @@ fn never_slower(case: &Case) -> Result<(), TestCaseError> {
 
 #[test]
 fn a_better_machine_is_never_slower() {
-    each_case(80, never_slower);
+    each_case(30, never_slower);
 }

@@ -100,7 +100,7 @@ fn add_up(case: &Case) -> Result<(), TestCaseError> {
 
 #[test]
 fn what_devices_hold_adds_up_to_the_whole() {
-    each_case(100, add_up);
+    each_case(40, add_up);
 }
 
 fn stages(case: &Case) -> Result<(), TestCaseError> {
@@ -119,7 +119,7 @@ fn stages(case: &Case) -> Result<(), TestCaseError> {
 
 #[test]
 fn pipeline_stages_hold_every_layer_once() {
-    each_case(100, stages);
+    each_case(40, stages);
 }
 
 /// All devices together hold all weights at their size, one device alone exactly those, and the fullest
@@ -162,7 +162,7 @@ fn weighty(case: &Case) -> Result<(), TestCaseError> {
 
 #[test]
 fn memory_is_never_below_the_weights() {
-    each_case(100, weighty);
+    each_case(40, weighty);
 }
 
 fn exchanges(model: &ShardedModel) -> usize {
@@ -206,5 +206,5 @@ fn divided(case: &Case) -> Result<(), TestCaseError> {
 
 #[test]
 fn what_is_divided_is_exchanged() {
-    each_case(100, divided);
+    each_case(40, divided);
 }

@@ -1,6 +1,8 @@
 //! From the name that a tool prints to a device of the catalogue. A name matches whole or not at all: a laptop GPU is not
 //! the card whose name it begins with. The memory size selects among variants, and rejects the others.
 
+use std::sync::Arc;
+
 use super::host::bare_name;
 use super::printed::{PcieSlot, PrintedAccelerator, PrintedHost};
 use crate::quantity::datum::{Grade, Source};
@@ -13,7 +15,7 @@ use crate::spec::limits::CAPACITY;
 use crate::spec::link::Link;
 use crate::spec::near::near;
 use crate::spec::text::folded;
-use crate::store::catalog::{Catalog, CatalogEntry, read_entry};
+use crate::store::catalog::{Catalog, CatalogEntry};
 use crate::store::kind::CatalogKind;
 
 /// Sizes this close are one size: error correction takes a sixteenth of GDDR memory, drivers take less.
@@ -57,7 +59,7 @@ impl Catalog {
             let label = self.label(&file)?;
             let mut names = [&file.id, &label.name].into_iter().chain(&label.aliases);
             if names.any(|name| bare(name) == wanted) {
-                found.push(read_entry(&file)?);
+                found.push(Arc::unwrap_or_clone(self.read(&file)?));
             }
         }
         Ok(found)

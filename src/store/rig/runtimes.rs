@@ -1,5 +1,7 @@
 //! The runtimes of a rig: each way to serve it, with the runtime of every device that takes part.
 
+use std::sync::Arc;
+
 use super::PlacedMember;
 use crate::spec::error::Error;
 use crate::spec::format::NumberFormat;
@@ -7,7 +9,7 @@ use crate::spec::precision::ANY;
 use crate::spec::rig::Rig;
 use crate::spec::runtime::Runtime;
 use crate::spec::scenario::Scenario;
-use crate::store::catalog::{Catalog, read_entry};
+use crate::store::catalog::Catalog;
 use crate::store::kind::CatalogKind;
 
 /// The runtime of every seat; `None` for those left out.
@@ -79,7 +81,7 @@ impl Catalog {
         let free: Vec<usize> = (0..rig.seats.len()).filter(|&at| rig.seats[at].runtime.is_none()).collect();
         let mut all: Vec<Runtime> = Vec::new();
         for file in self.entries(CatalogKind::Runtimes).into_values() {
-            let runtime: Runtime = read_entry(&file)?;
+            let runtime: Runtime = Arc::unwrap_or_clone(self.read(&file)?);
             if free.iter().all(|&at| rig.runs(&runtime, at)) {
                 all.push(runtime);
             }
