@@ -291,7 +291,7 @@ fn a_long_search_returns_its_best_at_the_time_limit() {
 fn a_client_that_waits_less_gets_the_best_so_far() {
     let server = Running::start();
     let body = json!({"scenario": {"model": "Qwen3-32B", "hardware": "8xh100"}}).to_string();
-    let mut answered = |headers: &[(&str, &str)]| {
+    let answered = |headers: &[(&str, &str)]| {
         let (status, head, text) = server.send("POST", "/v2/optimize", headers, &body);
         assert_eq!(status, 200, "{text}");
         (head.to_lowercase(), serde_json::from_str::<Value>(&text).unwrap())

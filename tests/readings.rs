@@ -487,7 +487,7 @@ fn a_request_that_is_alone_waits_for_nobody() {
         }
         let ttft = |problem: &Problem| candidate.evaluate(&Plain, problem, &mut ()).metrics.ttft.value();
         let before = ttft(&problem);
-        for pair in &mut problem.formats {
+        for pair in std::sync::Arc::make_mut(&mut problem.formats) {
             let chip = &mut pair.machine.chip;
             for wait in
                 [&mut chip.step_wait, &mut chip.prompt_queue, &mut chip.prompt_burst, &mut chip.request_work]

@@ -225,7 +225,7 @@ fn robustness_is_a_share_and_certain_without_errors() {
         }
         assert!(found.stays_best_independent <= found.meets_slos, "{model}: a winner meets the SLOs");
         assert_eq!(robustness(&problem, best, &outcome.front).unwrap(), found, "the same draws");
-        problem.formats.iter_mut().for_each(|pair| {
+        std::sync::Arc::make_mut(&mut problem.formats).iter_mut().for_each(|pair| {
             let sure = pair.intervals.as_mut().unwrap();
             let all = [&mut sure.aggregated, &mut sure.disaggregated];
             let beyond = sure.beyond.as_mut().map(|(_, beyond)| beyond);

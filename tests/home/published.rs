@@ -49,7 +49,7 @@ struct Constants {
 
 /// Seconds per prompt token, or per generated token, with other constants.
 fn predicted(run: &Run, problem: &mut Problem, with: Constants, decode: bool) -> f64 {
-    let formats = &mut problem.formats[0];
+    let formats = &mut std::sync::Arc::make_mut(&mut problem.formats)[0];
     let (cpu, path) = match formats.machine.host.as_deref_mut() {
         Some(host) => (&mut host.processor.chip, Some(&mut host.path)),
         None => (&mut formats.machine.chip, None),

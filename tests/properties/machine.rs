@@ -43,7 +43,8 @@ fn better(problem: &Problem, formats: usize, change: Better, by: f64) -> Problem
     change(&mut machine, by);
     let load = |id: &str| catalog.load::<NumberFormat>(id).unwrap();
     let mut problem = problem.clone();
-    problem.formats[formats] = Formats::new(&load(&known.weights), &load(&known.kv), machine);
+    std::sync::Arc::make_mut(&mut problem.formats)[formats] =
+        Formats::new(&load(&known.weights), &load(&known.kv), machine);
     problem
 }
 

@@ -51,7 +51,7 @@ fn any_number_of_threads_shows_the_same() {
 fn the_order_of_formats_changes_no_value() {
     for problem in questions() {
         let mut turned = problem.clone();
-        turned.formats.reverse();
+        std::sync::Arc::make_mut(&mut turned.formats).reverse();
         let (one, other) = (run(&problem, &UNWATCHED), run(&turned, &UNWATCHED));
         let objectives = |outcome: &Outcome| {
             let point = outcome.best.as_ref()?.point;

@@ -116,10 +116,19 @@ fn with(
     let runtime = catalog.load(runtime).unwrap();
     let Problem { graph, cluster, formats, workload: stated, objective, axes, stated_axes, .. } =
         problem.clone();
-    let graph = mantile::graph::model::ModelGraph { max_context: None, ..graph };
+    let graph = mantile::graph::model::ModelGraph { max_context: None, ..(*graph).clone() };
     let stated = WorkloadInputs { lengths, ..stated };
     let terms = (objective, axes.clone());
-    let problem = Problem::new(graph, cluster, &runtime, formats, stated, traffic, limits, terms);
+    let problem = Problem::new(
+        std::sync::Arc::new(graph),
+        cluster,
+        &runtime,
+        formats.to_vec(),
+        stated,
+        traffic,
+        limits,
+        terms,
+    );
     if stated_axes { problem.over_axes(&axes) } else { problem }
 }
 
