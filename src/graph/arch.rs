@@ -4,6 +4,7 @@
 
 pub mod afmoe;
 pub mod bailing_hybrid;
+pub mod bailing_moe;
 pub mod bert;
 pub mod bloom;
 pub mod class_keys;
@@ -110,7 +111,15 @@ pub static ARCHITECTURES: &[Architecture] = &[
         of("baichuan", "BaichuanForCausalLM", llama_variants::build_baichuan),
         &["BaiChuanForCausalLM"],
     ),
-    of("bailing_hybrid", "BailingHybridForCausalLM", bailing_hybrid::build),
+    with_aliases(
+        of("bailing_hybrid", "BailingHybridForCausalLM", bailing_hybrid::build),
+        &["BailingMoeV2_5ForCausalLM", "BailingMoeV3ForCausalLM"],
+    ),
+    with_aliases(
+        of("bailing_moe", "BailingMoeForCausalLM", bailing_moe::build),
+        &["BailingMoeV2ForCausalLM"],
+    ),
+    of("bailing_moe_v2", "BailingMoeV2ForCausalLM", bailing_moe::build),
     of("bamba", "BambaForCausalLM", mamba_hybrid::build_bamba),
     of("beam", "BeamForCausalLM", afmoe::build_beam),
     of("bert-generation", "BertGenerationDecoder", bert::build_generation),

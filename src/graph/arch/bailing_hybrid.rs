@@ -1,10 +1,12 @@
-//! Bailing-Hybrid (Ling 3): Kimi Delta Attention with full-rank gates, latent attention with a gate on each head in every
-//! sixth layer, experts after the first layers.
+//! Bailing-Hybrid: linear attention, latent attention in every sixth or eighth layer, experts after the first layers.
 //!
-//! Source: `modular_bailing_hybrid.py` of transformers 5.24.
+//! Two models have this `model_type`. Ling 3 has Kimi Delta Attention with full-rank gates, and a gate on each head of
+//! latent attention (`modular_bailing_hybrid.py` of transformers 5.24). Ling 2.5 and 2.6 have lightning attention with a
+//! norm of groups (`modeling_bailing_moe_v2_5.py` of <https://github.com/inclusionAI/Ring-V2.5>).
 
 use serde_json::json;
 
+use super::bailing_moe;
 use super::deepseek::{self, DeepseekVariant, Mtp, V3};
 use super::wrapper::separate_head;
 use crate::graph::model::ModelGraph;
@@ -14,8 +16,12 @@ use crate::graph::part::kimi_delta::{GateRank, KimiDelta};
 use crate::graph::part::kinds::layer_kinds;
 use crate::graph::part::latent::Latent;
 use crate::graph::part::layer::Mixer;
+use crate::graph::part::lightning::{Lightning, LightningForm};
+use crate::graph::part::misfit;
 use crate::graph::part::names::TensorNames;
 use crate::graph::part::recurrent::Recurrent;
+use crate::graph::part::rope::{Rope, RopeClass};
+use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
@@ -35,8 +41,66 @@ const EXPERTS: DeepseekVariant = DeepseekVariant {
     ..V3
 };
 
-/// `bailing_hybrid`: the number and width of linear heads are those of attention, unless transformers wrote them.
+/// Keys of Kimi Delta Attention, which Ling 2.5 does not have.
+const DELTA: &[&str] = &[
+    "kda_lower_bound",
+    "kda_safe_gate",
+    "linear_conv_kernel_dim",
+    "linear_head_dim",
+    "linear_num_heads",
+    "no_kda_lora",
+    "short_conv_kernel_size",
+];
+
+/// `bailing_hybrid`: Ling 2.5 by the size of its norm's groups or by its class, else Ling 3.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let groups = "group_norm_size";
+    let named = keys.texts("architectures")?.unwrap_or_default();
+    if !keys.has(groups) && !named.iter().any(|class| class == "BailingMoeV2_5ForCausalLM") {
+        return build_delta(keys);
+    }
+    match DELTA.iter().find(|key| keys.has(key)) {
+        None => build_lightning(keys),
+        Some(delta) => Err(Error::new(
+            *delta,
+            format!("a key of Ling 3, with {groups} or the class of Ling 2.5"),
+            "the keys of one of the two models",
+            "copy the model's config.json unchanged",
+        )),
+    }
+}
+
+/// Ling 2.5 and 2.6: as many linear heads as query heads.
+fn build_lightning(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    for key in ["linear_silu", "use_linear_silu", "use_qkv_bias"] {
+        keys.only(key, &json!(false))?;
+    }
+    let whole = DecoderSpec { names: bailing_moe::NAMES, ..DecoderSpec::read(keys, false)? };
+    let family = bailing_moe::family(keys)?;
+    let latent = Mixer::Latent(Latent::read(keys, whole.hidden)?);
+    let (heads, head_dim) = (keys.count("num_attention_heads")?, keys.count_or("head_dim", 128)?);
+    let groups = keys.count_or("group_norm_size", 4)?;
+    if !heads.value.is_multiple_of(groups.value) {
+        return Err(misfit(groups, format!("a divisor of the {} heads", heads.value)));
+    }
+    let class = RopeClass { theta: 600_000, ..RopeClass::HALF };
+    let rope = Rope::read(keys, head_dim, class)?;
+    let form = LightningForm::Rotated { rope, normed: keys.flag("use_qk_norm", true)?, groups };
+    // `chunk_simple_gla` of flash-linear-attention computes chunks of 64 tokens.
+    let chunk = Count::derived("chunk", 64, "64 tokens per chunk, as in the kernels");
+    let linear = Lightning { hidden: whole.hidden, heads, head_dim, chunk, form };
+    let every = keys.count_or("layer_group_size", 5)?.value;
+    let in_groups = whole.layers.value / every * every;
+    let mixer = |layer: u64| match layer > in_groups || layer.is_multiple_of(every) {
+        true => latent.clone(),
+        false => Mixer::Recurrent(Box::new(Recurrent::Lightning(linear.clone()))),
+    };
+    let mixers = (1..=whole.layers.value).map(mixer).collect();
+    deepseek::layers(keys, whole, mixers, Some(latent.clone()), family)
+}
+
+/// Ling 3: the number and width of linear heads are those of attention, unless transformers wrote them.
+fn build_delta(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     // Numerics of the decay, of the router and of training.
     keys.set_aside(&["kda_lower_bound", "kda_safe_gate", "moe_renormalize", "num_expert_group"]);
     keys.set_aside(&["mtp_loss_scaling_factor"]);

@@ -8,7 +8,7 @@ use crate::graph::part::attention::Attention;
 use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::kinds::layer_kinds;
 use crate::graph::part::layer::{Layer, Mixer};
-use crate::graph::part::lightning::Lightning;
+use crate::graph::part::lightning::{Lightning, LightningForm};
 use crate::graph::part::moe::Moe;
 use crate::graph::part::recurrent::Recurrent;
 use crate::graph::part::window::uniform_window;
@@ -26,7 +26,8 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let reach = uniform_window(keys, None)?.into();
     let attention = Attention { mask: reach, ..Attention::read_stated(keys, hidden)? };
     let chunk = keys.count_or("block_size", 256)?;
-    let linear = Lightning { hidden, heads: attention.heads, head_dim: attention.head_dim, chunk };
+    let form = LightningForm::Activated;
+    let linear = Lightning { hidden, heads: attention.heads, head_dim: attention.head_dim, chunk, form };
     let linear = Recurrent::Lightning(linear);
     let moe = Moe::routed(
         hidden,

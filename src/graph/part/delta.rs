@@ -110,7 +110,7 @@ impl Delta {
         });
         let vector = |name: &str| small(format!("linear_attn.{name}"), vec![value_heads.value]);
         let y = block.node("delta_rule", rule, vec![vector("dt_bias"), vector("A_log")], &[qkv, b, a]);
-        let y = head_norm(block, y, "linear_attn.norm", (value_heads, value_dim));
+        let y = head_norm(block, y, ("mixer_norm", "linear_attn.norm"), (value_heads, value_dim));
         let y = gate(block, y, z, values);
         project(block, y, ("out_proj", "linear_attn.out_proj"), (values, hidden), Split::Row, false)
     }

@@ -102,7 +102,7 @@ impl KimiDelta {
         };
         let weights = vec![small("self_attn.A_log", decays), small("self_attn.dt_bias", vec![inner.value])];
         let y = block.node("delta_rule", rule, weights, &mixed);
-        let y = head_norm(block, y, "self_attn.o_norm", (heads, head_dim));
+        let y = head_norm(block, y, ("mixer_norm", "self_attn.o_norm"), (heads, head_dim));
         let y = gate(block, y, z, inner);
         project(block, y, ("o_proj", "self_attn.o_proj"), (inner, hidden), Split::Row, false)
     }

@@ -112,11 +112,11 @@ pub(super) fn gate(block: &mut Assembly, x: NodeIndex, gate: NodeIndex, width: C
 pub(super) fn head_norm(
     block: &mut Assembly,
     from: NodeIndex,
-    tensor: &str,
+    (name, tensor): (&'static str, &str),
     (heads, width): (Count, Count),
 ) -> NodeIndex {
     let weights = vec![weight(format!("{tensor}.weight"), vec![width.value], TensorRole::Norm)];
-    block.node("mixer_norm", Operator::Norm { width, rows: heads, split: Split::Heads }, weights, &[from])
+    block.node(name, Operator::Norm { width, rows: heads, split: Split::Heads }, weights, &[from])
 }
 
 /// A small tensor of a recurrence.
