@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Parsed(Arc<Mutex<HashMap<(TypeId, String), Arc<dyn Any + Send + Sync>>>>);
 
-/// What built-in files are parsed to: they are those of the program, whatever catalogue names them.
+/// The values of built-in files, which are those of the program, whatever catalogue names them.
 pub(super) static SHIPPED: LazyLock<Parsed> = LazyLock::new(Parsed::default);
 
 impl Parsed {

@@ -62,7 +62,13 @@ fn a_published_name_is_read_as_a_whole() {
             let Err(refused) = catalog.built(start) else { continue };
             let refused = refused.to_string();
             // A publisher alone is no model at all.
-            let known = ["did you mean", "ambiguous", "lists the known names", "checkpoint is quantized"];
+            let known = [
+                "did you mean",
+                "ambiguous",
+                "lists the known names",
+                "checkpoint is quantized",
+                "use one of those",
+            ];
             assert!(known.iter().any(|words| refused.contains(words)), "{start}: {refused}");
             // The same model of another publisher is read by its name alone, where that is one model; a converted
             // checkpoint as its original.
