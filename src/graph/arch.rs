@@ -97,6 +97,7 @@ pub struct Architecture {
 
 /// All supported architectures.
 pub static ARCHITECTURES: &[Architecture] = &[
+    of("NVLM_D", "NVLM_D", described::build),
     of("afmoe", "AfmoeForCausalLM", afmoe::build),
     of("apertus", "ApertusForCausalLM", nemotron::build_apertus),
     of("apertus1p5", "Apertus1p5ForConditionalGeneration", described::build),
@@ -151,6 +152,10 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("deepseek_v4", "DeepseekV4ForCausalLM", deepseek_v4::build),
     of("deepseek_vl", "DeepseekVLForConditionalGeneration", llava::build_deepseek),
     of("deepseek_vl_hybrid", "DeepseekVLHybridForConditionalGeneration", described::build),
+    with_aliases(
+        of("deepseek_vl_v2", "DeepseekVLV2ForCausalLM", described::build_deepseek_vl2),
+        &["DeepseekOCRForCausalLM"],
+    ),
     of("diffllama", "DiffLlamaForCausalLM", sided::build_diffllama),
     of("doge", "DogeForCausalLM", sided::build_doge),
     of("dory", "DoryForCausalLM", dory::build),
@@ -264,6 +269,7 @@ pub static ARCHITECTURES: &[Architecture] = &[
         &["Kimi_K25ForConditionalGeneration"],
     ),
     of("kimi_linear", "KimiLinearForCausalLM", kimi_linear::build),
+    of("kimi_vl", "KimiVLForConditionalGeneration", described::build),
     of("kolibri1", "Kolibri1ForCausalLM", kolibri::build),
     of("kosmos-2", "Kosmos2ForConditionalGeneration", described::build),
     of("kosmos-2.5", "Kosmos2_5ForConditionalGeneration", described::build),
@@ -292,6 +298,7 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("minicpm", "MiniCPMForCausalLM", minicpm::build),
     of("minicpm3", "MiniCPM3ForCausalLM", minicpm::build_minicpm3),
     of("minicpm_ocr", "MiniCPMOcrForConditionalGeneration", vision_language::build_minicpm),
+    of("minicpmv", "MiniCPMV", vision_language::build_minicpmv),
     of("minicpmv4_6", "MiniCPMV4_6ForConditionalGeneration", vision_language::build_minicpm),
     of("minicpmv4_7", "MiniCPMV4_7ForConditionalGeneration", vision_language::build_minicpm),
     of("minimax", "MiniMaxForCausalLM", minimax_text::build),
@@ -336,6 +343,7 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("persimmon", "PersimmonForCausalLM", nemotron::build_persimmon),
     of("phi", "PhiForCausalLM", phi::build),
     of("phi3", "Phi3ForCausalLM", phi3::build),
+    of("phi3_v", "Phi3VForCausalLM", described::build),
     of("phi4_multimodal", "Phi4MultimodalForCausalLM", described::build),
     with_aliases(of("phimoe", "PhimoeForCausalLM", moe_variants::build_phimoe), &["PhiMoEForCausalLM"]),
     of("pp_chart2table", "GotOcr2ForConditionalGeneration", vision_language::build_got),

@@ -89,7 +89,7 @@ fn build_lightning(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     // `chunk_simple_gla` of flash-linear-attention computes chunks of 64 tokens.
     let chunk = Count::derived("chunk", 64, "64 tokens per chunk, as in the kernels");
     let linear = Lightning { hidden: whole.hidden, heads, head_dim, chunk, form };
-    let every = keys.count_or("layer_group_size", 5)?.value;
+    let every = keys.count("layer_group_size")?.value;
     let in_groups = whole.layers.value / every * every;
     let mixer = |layer: u64| match layer > in_groups || layer.is_multiple_of(every) {
         true => latent.clone(),

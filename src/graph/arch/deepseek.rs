@@ -132,6 +132,17 @@ pub fn build_v1(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     layers(keys, whole, plain, None, EARLY)
 }
 
+/// The language model of DeepSeek-VL2 and DeepSeek-OCR: latent attention, or the first DeepSeek-MoE's where `use_mla` is
+/// off (`modeling_deepseek.py` of <https://github.com/deepseek-ai/DeepSeek-VL2>).
+pub fn build_vl2(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    keys.set_aside(&["lm_head", "rm_head"]);
+    if keys.flag("use_mla", true)? {
+        return build(keys, EARLY);
+    }
+    keys.set_aside(&["kv_lora_rank", "q_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"]);
+    build_v1(keys)
+}
+
 /// The language model of Unlimited-OCR and DeepSeek-OCR 2: the first DeepSeek-MoE without biases. In reference sliding
 /// layers every token sees the whole prompt, and of the text that follows it the last tokens: counted as if all were
 /// kept (`modular_unlimited_ocr.py` of transformers 5.24).

@@ -173,9 +173,21 @@ static FILE: LazyLock<WrapperFile<'static>> = LazyLock::new(|| {
 /// The wrapper that `model_type` of the file names.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let stated = keys.text("model_type")?.unwrap_or_default();
-    let Some(wrapper) = FILE.wrappers.get(stated.as_str()) else {
+    build_as(&stated, keys)
+}
+
+/// DeepSeek-OCR and DeepSeek-VL2 have one `model_type`: the encoder's name says which it is.
+pub fn build_deepseek_vl2(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let encoder = keys.section("vision_config")?.text("model_name")?;
+    let deeplip = encoder.is_some_and(|encoder| encoder == "deeplip_b_l");
+    build_as(if deeplip { "deepseek_vl_v2 deeplip" } else { "deepseek_vl_v2" }, keys)
+}
+
+/// The wrapper of this name.
+fn build_as(name: &str, keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let Some(wrapper) = FILE.wrappers.get(name) else {
         let fix = "copy model_type from the model's config.json";
-        return Err(Error::new("model_type", stated, "the model's own type", fix));
+        return Err(Error::new("model_type", name, "the model's own type", fix));
     };
     wrapper::set_prompt_aside(keys);
     accept(keys, &wrapper.ignored, &wrapper.only)?;
@@ -252,6 +264,7 @@ type DescribedBuild = fn(&Keys<'_>) -> Result<ModelGraph, Error>;
 /// file has their keys.
 static INNER: &[(&str, DescribedBuild)] = &[
     ("chameleon_text", llama_variants::build_chameleon),
+    ("deepseek_vl_v2_text", deepseek::build_vl2),
     ("dots3_note_text", latent_variants::build_dots3),
     ("ernie4_5_vl_moe_text", moe_variants::build_ernie_vl),
     ("git_text", bert::build_git),

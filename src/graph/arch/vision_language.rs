@@ -1,13 +1,16 @@
 //! Wrappers around language models of other families: Mistral-3, Gemma-3, Qwen-VL, Kimi-K2.5, GLM-V, and models of
 //! speech and documents.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::vision::{
     clip, glm as glm_tower, minicpm, moonvit, pixtral, qwen as qwen_tower, sam, siglip2, whisper,
 };
-use super::wrapper::{self, INSIDE_MODEL, inside, inside_or_flat, language, vision, wrap};
-use super::{cohere, deepseek, exaone, glm, latent_variants, llama_variants, nemotron, qwen, qwen_moe};
+use super::wrapper::{self, INSIDE_MODEL, WrapperPaths, inside, inside_or_flat, language, vision, wrap};
+use super::{
+    cohere, deepseek, described, exaone, glm, latent_variants, llama, llama_variants, nemotron, qwen,
+    qwen_moe,
+};
 use crate::graph::assembly::weight;
 use crate::graph::model::ModelGraph;
 use crate::graph::tensor::TensorRole;
@@ -93,6 +96,31 @@ pub fn build_minicpm(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let seen = vision(keys, "siglip_vision_model")?;
     let tower = minicpm::tower(&seen, graph.hidden, times, shorter)?;
     Ok(wrap(graph, INSIDE_MODEL, vec![tower]))
+}
+
+/// `minicpmv`: SigLIP and a resampler before the language model of each version; MiniCPM-Llama3-V 2.5 states none
+/// (`minicpmv.py` of <https://github.com/vllm-project/vllm>).
+pub fn build_minicpmv(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    wrapper::set_prompt_aside(keys);
+    let version = match keys.value("version") {
+        Some(Value::String(version)) => version.clone(),
+        Some(version) if !version.is_null() => version.to_string(),
+        // MiniCPM-V 2 has no such key either, and 64 queries.
+        _ if keys.count("query_num")?.value == 96 => "2.5".to_owned(),
+        _ => "nothing: the key is missing".to_owned(),
+    };
+    let graph = match version.as_str() {
+        "2.5" | "4" | "4.0" => llama::build(keys)?,
+        "2.6" => qwen::build_qwen2(keys)?,
+        "4.5" => qwen::build_qwen3(keys)?,
+        _ => {
+            let fix = "report the model: this version needs its own builder";
+            return Err(Error::new("version", version, "2.5, 2.6, 4.0 or 4.5", fix));
+        }
+    };
+    let towers = described::towers_of("minicpmv", keys, &graph)?;
+    let place = WrapperPaths { model: "llm.model", head: "llm.lm_head", others: "llm." };
+    Ok(wrap(graph, place, towers))
 }
 
 /// `got_ocr2` and `pp_chart2table`: SAM's encoder before Qwen2.
