@@ -19,7 +19,7 @@ use rayon::prelude::*;
 /// The whole catalogue may take so long.
 const BUDGET: Duration = Duration::from_secs(60);
 /// One pair of so many is looked at where nothing else is said.
-const SAMPLE: usize = 101;
+const SAMPLE: usize = 401;
 
 /// What became of a pair.
 #[derive(Debug, Default)]

@@ -337,6 +337,7 @@ const CLASS_DEFAULTS: &[(&str, &[&str])] = &[
     ("longcat_flash", &["zero_expert_num"]),
     ("mellum", &["num_local_experts"]),
     ("minicpm", &["mup_denominator", "tie_word_embeddings"]),
+    ("minicpmv", &["head_dim", "num_key_value_heads", "version"]),
     ("minimax", &["head_dim", "layer_types"]),
     ("mistral", &["head_dim"]),
     ("nemotron", &["head_dim", "num_key_value_heads"]),
