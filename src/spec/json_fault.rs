@@ -77,6 +77,11 @@ pub fn read<T: DeserializeOwned>(text: &str, what: &str) -> Result<T, Error> {
     from_value(&value).map_err(|fault| of_data(fault, what, text))
 }
 
+/// Parses a value.
+pub fn read_value<T: DeserializeOwned>(value: &Value, what: &str) -> Result<T, Error> {
+    from_value(value).map_err(|fault| of_data(fault, what, &value.to_string()))
+}
+
 /// The one value of a text.
 fn parsed(text: &str, what: &str) -> Result<Value, Error> {
     let mut reader = serde_json::Deserializer::from_str(text);

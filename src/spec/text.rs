@@ -31,6 +31,13 @@ pub fn entry_from_json<T: DeserializeOwned>(text: &str, what: &str) -> Result<T,
     Ok(parsed)
 }
 
+/// The same of a value.
+pub fn entry_from_value<T: DeserializeOwned>(value: &Value, what: &str) -> Result<T, Error> {
+    let parsed = json_fault::read_value(value, what)?;
+    each_text_shown(&mut String::new(), value)?;
+    Ok(parsed)
+}
+
 /// Keys whose texts are no names: the configuration of a model, and templates of scripts.
 const NOT_NAMES: [&str; 4] = ["config", "script", "command", "files"];
 

@@ -3,11 +3,12 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::{fs, io};
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use super::detect::tools::MachineProbe;
 use super::file;
@@ -25,7 +26,7 @@ use crate::spec::format::NameSuffix;
 use crate::spec::json_fault;
 use crate::spec::overrides::Override;
 use crate::spec::ranges;
-use crate::spec::text::{entry_from_json, from_json, shown_name};
+use crate::spec::text::{entry_from_json, entry_from_value, from_json, shown_name};
 
 /// The sources of files.
 #[derive(Clone, Debug, Default)]
@@ -74,13 +75,33 @@ pub struct CatalogEntry {
 /// A text in the place of a file, with what it was parsed to: it cannot change.
 #[derive(Clone, Debug)]
 pub(super) struct GivenText {
-    pub(super) text: Arc<str>,
+    content: Arc<GivenContent>,
     parsed: Parsed,
 }
 
-impl From<&str> for GivenText {
-    fn from(text: &str) -> GivenText {
-        GivenText { text: text.into(), parsed: Parsed::default() }
+#[derive(Debug)]
+enum GivenContent {
+    Text(String),
+    /// A value, and its text once it is needed.
+    Value(Value, OnceLock<String>),
+}
+
+impl From<String> for GivenText {
+    fn from(text: String) -> GivenText {
+        GivenText::of(GivenContent::Text(text))
+    }
+}
+
+impl GivenText {
+    fn of(content: GivenContent) -> GivenText {
+        GivenText { content: Arc::new(content), parsed: Parsed::default() }
+    }
+
+    pub(super) fn text(&self) -> &str {
+        match &*self.content {
+            GivenContent::Text(text) => text,
+            GivenContent::Value(value, text) => text.get_or_init(|| value.to_string()),
+        }
     }
 }
 
@@ -112,8 +133,23 @@ impl CatalogEntry {
     pub fn text(&self) -> Result<String, Error> {
         match &self.text {
             Text::Shipped(file) => Ok(file.text().to_owned()),
-            Text::Given(given) => Ok((*given.text).to_owned()),
+            Text::Given(given) => Ok(given.text().to_owned()),
             Text::At(path) => file::read_plain(path),
+        }
+    }
+
+    /// Its content as JSON, which is parsed once if the file cannot change.
+    pub(super) fn value(&self) -> Result<Arc<Value>, Error> {
+        let read = |text: &str| {
+            serde_json::from_str(text).map_err(|error| {
+                Error::new("", format!("a file that is not JSON: {error}"), "JSON", "correct it")
+                    .in_file(&self.file)
+            })
+        };
+        match &self.text {
+            Text::Shipped(file) => SHIPPED.once(&self.file, || read(file.text())),
+            Text::Given(given) => given.parsed.once(&self.file, || read(given.text())),
+            Text::At(path) => read(&file::read_plain(path)?).map(Arc::new),
         }
     }
 
@@ -141,7 +177,12 @@ impl CatalogEntry {
         let read = match &self.text {
             // No built-in file has a key twice.
             Text::Shipped(file) => json_fault::read(shipped(file), what),
-            Text::Given(given) => own(&given.text),
+            Text::Given(given) => match &*given.content {
+                GivenContent::Text(text) => own(text),
+                GivenContent::Value(value, _) => {
+                    shown_name("id", &self.id).and_then(|()| entry_from_value(value, what))
+                }
+            },
             Text::At(path) => own(&file::read_plain(path)?),
         };
         read.map_err(|fault| fault.in_file(&self.file))
@@ -197,7 +238,7 @@ pub struct LabelledMemory {
 #[derive(Clone, Debug, Deserialize)]
 pub struct LabelledSize {
     #[serde(default)]
-    pub value: serde_json::Value,
+    pub value: Value,
 }
 
 impl LabelledSize {
@@ -239,8 +280,17 @@ impl Catalog {
 
     /// The catalogues with one more entry, as the text of its file. It replaces an entry of this id. For a model the
     /// text may also be a `config.json`.
-    pub fn with_entry(mut self, kind: CatalogKind, id: &str, text: &str) -> Catalog {
-        self.given.insert((kind.folder().to_owned(), id.to_owned()), text.into());
+    pub fn with_entry(self, kind: CatalogKind, id: &str, text: &str) -> Catalog {
+        self.with_given(kind, id, GivenContent::Text(text.to_owned()))
+    }
+
+    /// The same as a value.
+    pub(super) fn with_value(self, kind: CatalogKind, id: &str, value: Value) -> Catalog {
+        self.with_given(kind, id, GivenContent::Value(value, OnceLock::new()))
+    }
+
+    fn with_given(mut self, kind: CatalogKind, id: &str, content: GivenContent) -> Catalog {
+        self.given.insert((kind.folder().to_owned(), id.to_owned()), GivenText::of(content));
         self
     }
 

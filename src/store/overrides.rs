@@ -1,8 +1,7 @@
 //! The catalogue with the values that a scenario overrides.
 
 use std::borrow::Cow;
-
-use serde_json::Value;
+use std::sync::Arc;
 
 use super::catalog::{Catalog, CatalogEntry};
 use super::hardware::Shorthand;
@@ -131,13 +130,10 @@ impl Catalog {
                 format!("change the file that has the {}, or name one of the catalogue", one.file.name());
             Error::new("set", format!("`{id}`, which is not in the catalogue"), T::KIND.article(), fix)
         })?;
-        let text = entry.text()?;
-        let mut file: Value = serde_json::from_str(&text).map_err(|error| {
-            Error::new("set", format!("a file that is not JSON: {error}"), "JSON", "correct it")
-                .in_file(&entry.file)
-        })?;
+        let value = entry.value().map_err(|fault| Error { key: "set".into(), ..fault })?;
+        let mut file = Arc::unwrap_or_clone(value);
         one.apply(&mut file)?;
-        let catalog = self.with_entry(T::KIND, &id, &file.to_string());
+        let catalog = self.with_value(T::KIND, &id, file);
         let named = |fault: Error| Error { file: format!("--set {one}"), ..fault };
         catalog.load::<T>(&id).map_err(named)?;
         Ok(catalog)

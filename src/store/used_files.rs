@@ -44,7 +44,7 @@ impl Catalog {
 
     /// A catalogue of these files alone.
     pub fn sealed(files: impl IntoIterator<Item = (FileKey, String)>) -> Catalog {
-        let given = files.into_iter().map(|(key, text)| (key, text.as_str().into())).collect();
+        let given = files.into_iter().map(|(key, text)| (key, text.into())).collect();
         let mut catalog = Catalog::default();
         (catalog.given, catalog.sealed) = (given, true);
         catalog
@@ -74,7 +74,7 @@ impl Catalog {
     }
 
     pub(super) fn given(&self, folder: &str, name: &str) -> Option<String> {
-        self.given.get(&(folder.to_owned(), name.to_owned())).map(|given| (*given.text).to_owned())
+        self.given.get(&(folder.to_owned(), name.to_owned())).map(|given| given.text().to_owned())
     }
 
     /// Records a file, if files are recorded.
