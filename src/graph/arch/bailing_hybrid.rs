@@ -1,8 +1,8 @@
 //! Bailing-Hybrid: linear attention, latent attention in every sixth or eighth layer, experts after the first layers.
 //!
 //! Two models have this `model_type`. Ling 3 has Kimi Delta Attention with full-rank gates, and a gate on each head of
-//! latent attention (`modular_bailing_hybrid.py` of transformers 5.24). Ling 2.5 and 2.6 have lightning attention with a
-//! norm of groups (`modeling_bailing_moe_v2_5.py` of <https://github.com/inclusionAI/Ring-V2.5>).
+//! latent attention (`modular_bailing_hybrid.py` of transformers 5.24). Ling 2.5 and 2.6 have lightning attention with
+//! a norm of groups (`modeling_bailing_moe_v2_5.py` of <https://github.com/inclusionAI/Ring-V2.5>).
 
 use serde_json::json;
 
@@ -132,4 +132,41 @@ fn build_delta(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.only("moe_layer_freq", &json!(1))?;
     let mixers = recurrent.into_iter().map(mixer).collect();
     deepseek::layers(keys, whole, mixers, Some(mixer(false)), EXPERTS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::model::ModelConfig;
+
+    fn built(more: &str) -> Result<ModelGraph, Error> {
+        let text = format!(
+            r#"{{"model_type": "bailing_hybrid", "hidden_size": 64, "intermediate_size": 96,
+            "num_hidden_layers": 4, "num_attention_heads": 4, "head_dim": 16, "vocab_size": 100,
+            "first_k_dense_replace": 1, "layer_group_size": 2, "kv_lora_rank": 16, "q_lora_rank": 24,
+            "qk_nope_head_dim": 16, "qk_rope_head_dim": 8, "v_head_dim": 16, "moe_intermediate_size": 32,
+            "num_experts": 8, "num_experts_per_tok": 2, "num_shared_experts": 1, "use_bias": false {more}}}"#
+        );
+        ModelGraph::build(&ModelConfig::parse(&text).unwrap())
+    }
+
+    /// Every second layer has latent attention; the others have queries, keys, values, a gate and an output of 64 x 64.
+    #[test]
+    fn ling_2_5_by_hand() {
+        let graph = built(r#", "group_norm_size": 4"#).unwrap();
+        let linear = 5 * 64 * 64 + 2 * 16 + 64;
+        let queries = 64 * 24 + 24 + 24 * 4 * (16 + 8);
+        let latent = queries + 64 * (16 + 8) + 16 + 16 * 4 * (16 + 16) + 4 * 16 * 64;
+        let (dense, experts) = (3 * 64 * 96, (8 + 1) * 3 * 64 * 32 + 8 * 64);
+        let layers = 2 * (linear + latent) + 4 * 2 * 64 + dense + 3 * experts;
+        assert_eq!(graph.parameters().unique, 2 * 100 * 64 + 64 + layers);
+        let named = built(r#", "architectures": ["BailingMoeV2_5ForCausalLM"]"#).unwrap();
+        assert_eq!(named.parameters().unique, graph.parameters().unique);
+    }
+
+    #[test]
+    fn keys_of_both_models_are_refused() {
+        let error = built(r#", "group_norm_size": 4, "short_conv_kernel_size": 4"#).unwrap_err();
+        assert_eq!(error.key, "short_conv_kernel_size");
+    }
 }

@@ -1,5 +1,5 @@
-//! Bailing-MoE (Ling and Ring before 2.5): grouped attention with norms on the heads of Q and K in the second generation,
-//! experts after the first layers.
+//! Bailing-MoE (Ling and Ring before 2.5): grouped attention, with norms on the heads of Q and K in the second
+//! generation; experts after the first layers.
 //!
 //! Sources: `modeling_bailing_moe_v2.py` of <https://github.com/inclusionAI/Ling-V2>, and `bailing_moe.py` of
 //! <https://github.com/vllm-project/vllm>, which reads the keys of both generations.

@@ -132,8 +132,8 @@ pub fn build_v1(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     layers(keys, whole, plain, None, EARLY)
 }
 
-/// The language model of DeepSeek-VL2 and DeepSeek-OCR: latent attention, or the first DeepSeek-MoE's where `use_mla` is
-/// off (`modeling_deepseek.py` of <https://github.com/deepseek-ai/DeepSeek-VL2>).
+/// The language model of DeepSeek-VL2 and DeepSeek-OCR: latent attention, or the first DeepSeek-MoE's where `use_mla`
+/// is off (`modeling_deepseek.py` of <https://github.com/deepseek-ai/DeepSeek-VL2>).
 pub fn build_vl2(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.set_aside(&["lm_head", "rm_head"]);
     if keys.flag("use_mla", true)? {

@@ -1,4 +1,4 @@
-//! Lightning attention: linear attention with a fixed decay per head and a gated norm (MiniMax-Text-01, Bailing-MoE 2.5).
+//! Lightning attention: linear attention with a fixed decay per head and a gated norm (MiniMax-Text-01, Ling 2.5).
 //!
 //! Independent of the surrounding layer.
 
