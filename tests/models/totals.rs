@@ -9,7 +9,8 @@ const UNEXPLAINED: &[(&str, i64, &str)] = &[
     ("moonshotai--Kimi-K2-Instruct", 61 * 56, "rotary frequencies, 56 a layer"),
     ("moonshotai--Kimi-K2-Instruct-0905", 61 * 56, "rotary frequencies, 56 a layer"),
     ("moonshotai--Kimi-K2-Thinking", 61 * 128, "128 a layer"),
-    ("moonshotai--Moonlight-16B-A3B-Instruct", 27 * 64, "64 a layer"),
+    ("moonshotai--Kimi-VL-A3B-Instruct", 27 * 64, "rotary frequencies, 64 a layer"),
+    ("moonshotai--Moonlight-16B-A3B-Instruct", 27 * 64, "rotary frequencies, 64 a layer"),
     ("skt--A.X-K1", 7168 - 60 * 192, "a norm that the class does not use, and no biases of routers"),
     (
         "zai-org--GLM-5.3-Flash",
