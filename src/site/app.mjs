@@ -64,8 +64,10 @@ const answer = (name, body, format = "section") => source.answer(name, whole(bod
 
 /** While a search lasts: its best answer so far, after ever longer times. */
 async function meanwhile(early, signal) {
-  await new Promise((wake) => setTimeout(wake, SLOW_MS));
-  for (let seconds = 1; !signal.aborted; seconds *= 2) await early(seconds, signal);
+  const pause = (ms) => new Promise((wake) => setTimeout(wake, ms));
+  await pause(SLOW_MS);
+  // An answer that comes at once is a refusal, of a busy server among others: the next request waits as long all the same.
+  for (let seconds = 1; !signal.aborted; seconds *= 2) await Promise.all([early(seconds, signal), pause(1000 * seconds)]);
 }
 
 /**
