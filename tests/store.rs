@@ -292,6 +292,13 @@ fn the_users_files_come_before_those_built_in() {
     assert!(fault.file.ends_with("mine.json") && fault.found.contains("not JSON"), "{fault}");
     assert!(catalog.hardware("8xh200").is_ok(), "a broken file that nobody asks for breaks nothing");
 
+    // A fault in the device of a system is in the device's file, at its key.
+    fs::write(devices.join("nvidia-h100-sxm.json"), text.replacen("\"bandwidth\"", "\"bandwith\"", 1))
+        .unwrap();
+    let fault = catalog.hardware("dgx-h100").unwrap_err();
+    let place = (fault.file.ends_with("nvidia-h100-sxm.json"), fault.key.as_str());
+    assert_eq!(place, (true, "memory.bandwith"), "{fault}");
+
     fs::write(devices.join("mine.json"), text).unwrap();
     let fault = catalog.hardware("8xmine").unwrap_err();
     assert_eq!((fault.key.as_str(), fault.found.as_str()), ("id", "`nvidia-h100-sxm`"));

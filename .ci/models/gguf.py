@@ -18,7 +18,8 @@ configuration: parameters, KV cache, windows and state.
 | not written | transformers, the product or the converter fails on the case |
 
 `--out` writes the headers of the cases that are equal, one a line: `type`, `weights` (whose names and shapes),
-`config`, `metadata` (what the reader may use), `tensors` (name and dimensions). Exits non-zero where one is wrong.
+`config`, `metadata` (what the reader may use), `tensors` (name and dimensions). Exits non-zero where one is wrong, or where a number
+of the tables of types in src/store/gguf.json is not that of the converter's lists.
 """
 
 import argparse
@@ -216,6 +217,22 @@ def windows(own, found):
             if a.get(layer) != b.get(layer)]
 
 
+def misnamed():
+    """Numbers of the product's tables of types that mean another format in the converter's own lists."""
+    import gguf
+    tables = json.loads((HERE.parent.parent / "src/store/gguf.json").read_text())
+    plain = {"fp32": "F32", "fp16": "F16"}
+    found = []
+    for table, known in [("tensor_types", gguf.GGMLQuantizationType), ("file_types", gguf.LlamaFileType)]:
+        for number, name in tables[table].items():
+            own = known(int(number)).name.removeprefix("ALL_").removeprefix("MOSTLY_")
+            stated = plain.get(name, name.removeprefix("gguf-").upper())
+            # A file's type says how its tensors are mixed, a tensor's does not.
+            if not (stated == own or table == "tensor_types" and stated.startswith(own + "_")):
+                found.append(f"{table} {number}: {name}, not {own}")
+    return found
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("binary")
@@ -228,6 +245,8 @@ def main():
     logging.basicConfig(level=logging.DEBUG if options.verbose else logging.CRITICAL)
     logging.disable(logging.NOTSET if options.verbose else logging.ERROR)
     source(options.source.absolute())
+    if wrong := misnamed():
+        sys.exit("\n".join(wrong))
     only = [name for name in options.only.split(",") if name]
     with open(HERE / "gguf_cases.json") as file:
         cases = [case for case in json.load(file) if not only or case["type"] in only]

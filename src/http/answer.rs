@@ -73,11 +73,12 @@ pub(super) async fn answer(
     let format = Accepted::of(&headers)?;
     let wait = PreferredWait::of(&headers);
     let applied = wait.map(PreferredWait::text);
-    // A name of a format has no line ends, and no commas.
-    let form = applied.iter().fold(format.media_type().to_owned(), |form, wait| format!("{form},{wait}"));
-    let key = RequestKey::of(entry.name, &form, &request.to_string());
+    let key = |form: &str| RequestKey::of(entry.name, form, &request.to_string());
+    let whole = key(format.media_type());
+    // A name of a format has no commas.
+    let own = applied.as_ref().map_or(whole, |wait| key(&format!("{},{wait}", format.media_type())));
     let of = state.clone();
-    let flight = joined(&state, key, move |progress| async move {
+    let flight = joined(&state, (own, whole), move |progress| async move {
         let work = move |catalog: &Catalog, control: &RequestControl| {
             let answer = (entry.answer)(catalog, &request, control)?;
             format.rendered(catalog, entry, &answer)

@@ -56,16 +56,17 @@ pub(super) fn answer_cache() -> AnswerCache {
 /// A new answer, and whether no time limit cut it.
 pub(super) type Made = Result<(CachedAnswer, bool), Refusal>;
 
-/// The answer of this request: from before, from an equal request that is being answered, or by `make`.
+/// The answer of this request: from before, from an equal request that is being answered, or by `make`. `whole` is the
+/// key of the answer that no time limit cuts, `key` that of this request.
 pub(super) fn joined<F>(
     state: &ServerState,
-    key: RequestKey,
+    (key, whole): (RequestKey, RequestKey),
     make: impl FnOnce(ProgressSender) -> F,
 ) -> Arc<Flight<Result<CachedAnswer, Refusal>>>
 where
     F: Future<Output = Made> + Send + 'static,
 {
-    if let Some(answer) = state.cached_answers.get(&key) {
+    if let Some(answer) = state.cached_answers.get(&whole) {
         state.cached.fetch_add(1, Relaxed);
         return Flight::ended(Ok(answer));
     }
@@ -73,10 +74,10 @@ where
     state.flights.joined(key, move |progress| {
         let made = make(progress);
         async move {
-            let (answer, whole) = made.await?;
+            let (answer, uncut) = made.await?;
             // A fault is not kept: its request comes back mended.
-            if whole {
-                of.cached_answers.insert(key, answer.clone());
+            if uncut {
+                of.cached_answers.insert(whole, answer.clone());
             }
             Ok(answer)
         }
@@ -90,7 +91,7 @@ pub(super) async fn json_of<T: Serialize + Send + 'static>(
     work: impl FnOnce(&Catalog, &RequestControl) -> Result<T, Error> + Send + 'static,
 ) -> Result<Response, Refusal> {
     let of = state.clone();
-    let flight = joined(state, key, move |progress| async move {
+    let flight = joined(state, (key, key), move |progress| async move {
         let work = move |known: &Catalog, control: &RequestControl| Ok(pretty(&work(known, control)?));
         let (text, whole) = searched(&of, progress, work).await?;
         Ok((CachedAnswer { kind: "application/json", body: text.into() }, whole))

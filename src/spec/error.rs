@@ -51,6 +51,14 @@ impl Error {
         }
     }
 
+    /// The same fault at the key of a file whose name leads nowhere; one inside the file that is named keeps its place.
+    pub fn at_name(self, file: impl Into<String>, key: &str) -> Error {
+        match self.file.is_empty() {
+            true => Error { file: file.into(), key: key.into(), ..self },
+            false => self,
+        }
+    }
+
     /// The same fault, in `file`.
     pub fn in_file(mut self, file: impl Into<String>) -> Error {
         if self.file.is_empty() {

@@ -28,8 +28,8 @@ struct GgufTables {
     architectures: Vec<GgufArchitecture>,
     /// Weight formats by `general.file_type`: `enum llama_ftype` of llama.cpp's `include/llama.h`.
     file_types: BTreeMap<u64, String>,
-    /// Weight formats by the type that most elements have: `llama_model_loader` of llama.cpp's `src/llama-model-loader.cpp`,
-    /// which counts tensors; a tensor of a norm or a bias is one, too.
+    /// Weight formats by the type that most elements have, in `enum ggml_type`. llama.cpp guesses likewise
+    /// (`src/llama-model-loader.cpp`), but by the number of tensors, small ones among them.
     tensor_types: BTreeMap<u64, String>,
     /// Ends of the names of tensors that a conversion adds: factors of rotary embeddings.
     added: Vec<String>,

@@ -167,11 +167,8 @@ impl Catalog {
 
     /// A system as in its file.
     fn whole(&self, system: &System) -> Result<Cluster, Error> {
-        let device = self.load::<Device>(&system.device).map_err(|fault| Error {
-            file: format!("hardware/systems/{}.json", system.id),
-            key: "device".into(),
-            ..fault
-        })?;
+        let named = |fault: Error| fault.at_name(format!("hardware/systems/{}.json", system.id), "device");
+        let device = self.load::<Device>(&system.device).map_err(named)?;
         Cluster::build(system, device, system.nodes, system.devices_per_node)
             .map_err(|fault| fault.in_file(format!("hardware/systems/{}.json", system.id)))
     }

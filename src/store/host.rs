@@ -19,11 +19,7 @@ impl Catalog {
     /// device's own if one node holds the devices, else the smallest that does, else one made of the device's links.
     /// For more devices than any node holds: a system with that number of nodes or racks, else the largest.
     pub(super) fn host(&self, device: &Device, short: &Shorthand<'_>) -> Result<System, Error> {
-        let faulty = |fault: Error| Error {
-            file: format!("hardware/devices/{}.json", device.id),
-            key: "system".into(),
-            ..fault
-        };
+        let faulty = |fault: Error| fault.at_name(format!("hardware/devices/{}.json", device.id), "system");
         let own: Option<System> =
             device.system.as_deref().map(|id| self.load(id).map_err(faulty)).transpose()?;
         let same =
