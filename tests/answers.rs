@@ -24,7 +24,7 @@ use sha2::{Digest, Sha256};
 use crate::requests::{LINES, request};
 
 /// Number of random questions.
-const DRAWN: u64 = 150;
+const DRAWN: u64 = 75;
 /// Widths of text, in columns.
 const WIDTHS: [u16; 3] = [80, 100, 140];
 /// Parts of an answer that the lines of the other tests do not show.
@@ -166,7 +166,7 @@ fn answers() -> Vec<(String, Vec<Body>)> {
         (line.join(" "), of_line(line, width.as_slice()))
     });
     let entries = CATALOG.entries(CatalogKind::Models);
-    let models: Vec<&String> = entries.keys().step_by(4).collect();
+    let models: Vec<&String> = entries.keys().step_by(8).collect();
     let models = models.par_iter().enumerate().with_max_len(1).map(|(at, model)| of_model(at, model));
     let mut all: Vec<(String, Vec<Body>)> = fixed.collect();
     all.extend(drawn.collect::<Vec<_>>());

@@ -422,7 +422,7 @@ fn on_one_device(scenario: &Scenario) -> Case {
 #[test]
 fn readings_agree_and_every_formula_is_read() {
     let seen = RefCell::new(BTreeSet::new());
-    each_case(300, |case| promises(case, &seen));
+    each_case(150, |case| promises(case, &seen));
     promises(&of_a_version(), &seen).unwrap();
     promises(&of_random_arrivals(), &seen).unwrap();
     promises(&of_own_measurements(), &seen).unwrap();

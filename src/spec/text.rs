@@ -26,7 +26,7 @@ pub fn from_json<T: DeserializeOwned>(text: &str, what: &str) -> Result<T, Error
 pub fn entry_from_json<T: DeserializeOwned>(text: &str, what: &str) -> Result<T, Error> {
     let parsed = from_json(text, what)?;
     if let Ok(value) = serde_json::from_str(text) {
-        each_text_shown(&mut String::new(), &value)?;
+        each_text_shown(&value, None)?;
     }
     Ok(parsed)
 }
@@ -34,33 +34,52 @@ pub fn entry_from_json<T: DeserializeOwned>(text: &str, what: &str) -> Result<T,
 /// The same of a value.
 pub fn entry_from_value<T: DeserializeOwned>(value: &Value, what: &str) -> Result<T, Error> {
     let parsed = json_fault::read_value(value, what)?;
-    each_text_shown(&mut String::new(), value)?;
+    each_text_shown(value, None)?;
     Ok(parsed)
 }
 
 /// Keys whose texts are no names: the configuration of a model, and templates of scripts.
 const NOT_NAMES: [&str; 4] = ["config", "script", "command", "files"];
 
-/// Checks every text of `value`, whose path is `key`.
-fn each_text_shown(key: &mut String, value: &Value) -> Result<(), Error> {
-    let length = key.len();
-    let within = |key: &mut String, part: String, value: &Value| {
-        key.push_str(&part);
-        let checked = each_text_shown(key, value);
-        key.truncate(length);
-        checked
+/// The place of a value in a file, which is spelt only for a fault.
+struct TextPlace<'a> {
+    of: Option<&'a TextPlace<'a>>,
+    part: TextPart<'a>,
+}
+
+enum TextPart<'a> {
+    Key(&'a str),
+    Item(usize),
+}
+
+impl fmt::Display for TextPlace<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(of) = self.of {
+            of.fmt(f)?;
+        }
+        match self.part {
+            TextPart::Key(key) => write!(f, "{}{key}", if self.of.is_some() { "." } else { "" }),
+            TextPart::Item(at) => write!(f, "[{at}]"),
+        }
+    }
+}
+
+/// Checks every text of `value`, which is at `place`; that of a whole file has none.
+fn each_text_shown(value: &Value, place: Option<&TextPlace>) -> Result<(), Error> {
+    let seen = |text: &str| match hidden_character(text) {
+        None => Ok(()),
+        Some(hidden) => Err(hidden_fault(&place.map(TextPlace::to_string).unwrap_or_default(), text, hidden)),
     };
     match value {
-        Value::String(text) => shown_name(key, text),
-        Value::Array(items) => {
-            items.iter().enumerate().try_for_each(|(at, item)| within(key, format!("[{at}]"), item))
-        }
+        Value::String(text) => seen(text),
+        Value::Array(items) => items.iter().enumerate().try_for_each(|(at, item)| {
+            each_text_shown(item, Some(&TextPlace { of: place, part: TextPart::Item(at) }))
+        }),
         Value::Object(items) => {
-            let named = items.iter().filter(|(name, _)| !NOT_NAMES.contains(&name.as_str()));
-            named.into_iter().try_for_each(|(name, item)| {
-                shown_name(key, name)?;
-                let dot = if length == 0 { "" } else { "." };
-                within(key, format!("{dot}{name}"), item)
+            let mut named = items.iter().filter(|(name, _)| !NOT_NAMES.contains(&name.as_str()));
+            named.try_for_each(|(name, item)| {
+                seen(name)?;
+                each_text_shown(item, Some(&TextPlace { of: place, part: TextPart::Key(name) }))
             })
         }
         _ => Ok(()),
@@ -72,14 +91,24 @@ fn each_text_shown(key: &mut String, value: &Value) -> Result<(), Error> {
 /// # Errors
 /// Names the first other character.
 pub fn shown_name(key: &str, name: &str) -> Result<(), Error> {
-    let Some(hidden) = name.chars().find(|c| acts(*c)) else { return Ok(()) };
+    hidden_character(name).map_or(Ok(()), |hidden| Err(hidden_fault(key, name, hidden)))
+}
+
+fn hidden_character(name: &str) -> Option<char> {
+    if name.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
+        return None;
+    }
+    name.chars().find(|c| acts(*c))
+}
+
+fn hidden_fault(key: &str, name: &str, hidden: char) -> Error {
     let code = u32::from(hidden);
-    Err(Error::new(
+    Error::new(
         key,
         format!("`{name}`, with the character U+{code:04X}"),
         "a text without control, directional and invisible characters",
         format!("remove U+{code:04X}"),
-    ))
+    )
 }
 
 /// Checks that no object of a JSON text has a duplicate key: parsers differ in the value that they take. Other faults
@@ -88,6 +117,10 @@ pub fn shown_name(key: &str, name: &str) -> Result<(), Error> {
 /// # Errors
 /// Names the key and the line of its second occurrence.
 pub fn each_key_once(text: &str) -> Result<(), Error> {
+    // Most texts have no fault, and a reader that keeps the path takes several times as long.
+    if serde_json::from_str::<Once>(text).is_ok() {
+        return Ok(());
+    }
     let mut reader = serde_json::Deserializer::from_str(text);
     let Err(fault) = serde_path_to_error::deserialize::<_, Once>(&mut reader) else { return Ok(()) };
     let (path, inner) = (fault.path().to_string(), fault.into_inner());

@@ -317,6 +317,11 @@ impl Catalog {
         CatalogEntry { id: id.to_owned(), file, user, text, folder: kind.folder(), used: self.used.clone() }
     }
 
+    /// A file as one of this catalogue, which records its uses.
+    pub(super) fn using(&self, entry: &CatalogEntry) -> CatalogEntry {
+        CatalogEntry { used: self.used.clone(), ..entry.clone() }
+    }
+
     /// The user's files of a kind, where there may be any.
     fn own_folder(&self, kind: CatalogKind) -> Option<PathBuf> {
         self.home.as_ref().map(|home| home.join(kind.folder())).filter(|folder| folder.is_dir())

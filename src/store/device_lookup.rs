@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::catalog::{Catalog, CatalogEntry, LookupError};
 use super::device_name::{DeviceName, Slice, bare_chip, gigabytes, profiles, sized, sliced, with_profile};
 use super::kind::CatalogKind;
-use super::lookup::is_labelled;
+use super::lookup::{LabelledEntry, is_labelled};
 use super::model_name::words;
 use crate::quantity::datum::{Grade, Source};
 use crate::spec::device::{Device, DeviceMemory, HostLink, Power, Price, SoldMemory};
@@ -60,7 +60,7 @@ impl Catalog {
             ),
             ([first, ..], _) => (
                 format!(
-                    "a memory size that {} is sold with: {} GB",
+                    "one of the memory sizes of {}: {} GB",
                     whole.name,
                     whole.memory.sold.iter().map(label).collect::<Vec<_>>().join(", ")
                 ),
@@ -79,15 +79,14 @@ impl Catalog {
         if !named.is_empty() || name.is_empty() {
             return Ok(named);
         }
-        let (wanted, mut shelf) = (DeviceName::parse(name), self.entries(CatalogKind::Devices));
-        let marketed = |entry: &CatalogEntry| self.label(entry).ok()?.memory.marketed.as_ref()?.gigabytes();
-        let meant = |id: &String, entry: &CatalogEntry| {
-            let whole = DeviceName::of_id(id);
+        let (wanted, listed) = (DeviceName::parse(name), self.labelled(CatalogKind::Devices));
+        let marketed = |one: &LabelledEntry| one.label.as_ref().ok()?.memory.marketed.as_ref()?.gigabytes();
+        let meant = |one: &&LabelledEntry| {
+            let whole = DeviceName::of_id(one.id());
             wanted.shortens(&whole, None)
-                || wanted.product == whole.product && wanted.shortens(&whole, marketed(entry))
+                || wanted.product == whole.product && wanted.shortens(&whole, marketed(one))
         };
-        let found: Vec<CatalogEntry> =
-            shelf.iter().filter(|(id, entry)| meant(id, entry)).map(|(_, entry)| entry.clone()).collect();
+        let found: Vec<CatalogEntry> = listed.iter().filter(meant).map(|one| one.entry(self)).collect();
         if !found.is_empty() {
             return Ok(found);
         }
@@ -99,14 +98,16 @@ impl Catalog {
             return Ok(found);
         }
         let part = name.to_lowercase();
-        shelf.retain(|id, _| {
-            let short = id.split_once('-').map_or(id.as_str(), |(_, short)| short);
-            [id.as_str(), short].iter().any(|id| id.starts_with(&part) || id.ends_with(&part))
-        });
-        if shelf.is_empty() {
+        let begun = |id: &&str| {
+            let short = id.split_once('-').map_or(*id, |(_, short)| short);
+            [*id, short].iter().any(|id| id.starts_with(&part) || id.ends_with(&part))
+        };
+        let ids: Vec<String> =
+            listed.iter().map(LabelledEntry::id).filter(begun).map(str::to_owned).collect();
+        if ids.is_empty() {
             return Ok(vec![]);
         }
-        Err(LookupError::Unclear(partial(name, &shelf.into_keys().collect::<Vec<_>>())))
+        Err(LookupError::Unclear(partial(name, &ids)))
     }
 
     /// The device with the memory that a hardware word states: a product that has it, else the device with that memory.

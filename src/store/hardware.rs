@@ -215,9 +215,9 @@ impl Catalog {
         }
         let mut known: Vec<String> = Vec::new();
         for kind in [CatalogKind::Systems, CatalogKind::Devices] {
-            for file in self.entries(kind).into_values() {
-                known.extend(self.label(&file).map(|label| label.aliases.clone()).unwrap_or_default());
-                known.push(file.id);
+            for one in self.labelled(kind).iter() {
+                known.extend(one.label.as_ref().map(|label| label.aliases.clone()).unwrap_or_default());
+                known.push(one.id().to_owned());
             }
         }
         let fix = suggest(text, known.iter().map(String::as_str), "mantile-opt catalog systems");

@@ -33,9 +33,9 @@ impl Catalog {
         let bridged = |system: &System| {
             bridge.is_some_and(|bridge| system.tiers.iter().any(|tier| tier.link == bridge.link))
         };
-        for file in self.entries(CatalogKind::Systems).into_values() {
-            if self.label(&file)?.device == device.id {
-                hosts.push(Arc::unwrap_or_clone(self.read(&file)?));
+        for one in self.labelled(CatalogKind::Systems).iter() {
+            if one.label.clone()?.device == device.id {
+                hosts.push(Arc::unwrap_or_clone(self.read(&one.entry(self))?));
             }
         }
         hosts.retain(|system| !bridged(system));

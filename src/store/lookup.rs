@@ -1,12 +1,46 @@
 //! Names in the catalogue: by id, name or alias, whatever their case and separators.
 
+use std::convert::Infallible;
+use std::sync::Arc;
+
 use super::catalog::{Catalog, CatalogEntry, EntryLabel, LookupError};
 use super::kind::CatalogKind;
+use super::parsed::SHIPPED;
 use crate::spec::error::Error;
 use crate::spec::near::suggest;
 use crate::spec::text::is_same_name;
 
+/// A file with its identifying keys.
+pub(super) struct LabelledEntry {
+    entry: CatalogEntry,
+    pub(super) label: Result<Arc<EntryLabel>, Error>,
+}
+
+impl LabelledEntry {
+    pub(super) fn id(&self) -> &str {
+        &self.entry.id
+    }
+
+    /// The file in `catalog`, which records its uses.
+    pub(super) fn entry(&self, catalog: &Catalog) -> CatalogEntry {
+        catalog.using(&self.entry)
+    }
+}
+
 impl Catalog {
+    /// Every file of a kind in the order of ids; listed once, if no file is the user's.
+    pub(super) fn labelled(&self, kind: CatalogKind) -> Arc<Vec<LabelledEntry>> {
+        let of = || {
+            let files = self.entries(kind).into_values();
+            files.map(|entry| LabelledEntry { label: self.label(&entry), entry }).collect::<Vec<_>>()
+        };
+        if !self.is_shipped(kind) {
+            return Arc::new(of());
+        }
+        let Ok(listed) = SHIPPED.once(kind.folder(), || Ok::<_, Infallible>(of()));
+        listed
+    }
+
     /// The file with this id, name or alias, whatever its case and separators.
     pub fn find(&self, kind: CatalogKind, name: &str) -> Result<CatalogEntry, LookupError> {
         self.only(kind, name, self.matching(kind, name, is_labelled)?, "a unique name")
@@ -23,19 +57,18 @@ impl Catalog {
         if let Some(file) = self.shipped_entry(kind, wanted) {
             return Ok(vec![file]);
         }
-        let mut shelf = self.entries(kind);
-        let exact = |id: &&String| id.eq_ignore_ascii_case(wanted);
-        let alike = |id: &&String| is_same_name(id, wanted);
-        let id = shelf.keys().find(exact).or_else(|| shelf.keys().find(alike)).cloned();
-        if let Some(file) = id.and_then(|id| shelf.remove(&id)) {
-            return Ok(vec![file]);
+        let listed = self.labelled(kind);
+        let exact = |one: &&LabelledEntry| one.id().eq_ignore_ascii_case(wanted);
+        let alike = |one: &&LabelledEntry| is_same_name(one.id(), wanted);
+        if let Some(one) = listed.iter().find(exact).or_else(|| listed.iter().find(alike)) {
+            return Ok(vec![one.entry(self)]);
         }
         let (mut found, mut broken) = (Vec::new(), None);
-        for file in shelf.into_values() {
-            match self.label(&file) {
-                Ok(label) if matches(&label, wanted) => found.push(file),
+        for one in listed.iter() {
+            match &one.label {
+                Ok(label) if matches(label, wanted) => found.push(one.entry(self)),
                 Ok(_) => {}
-                Err(fault) => broken = Some(fault),
+                Err(fault) => broken = Some(fault.clone()),
             }
         }
         match broken.filter(|_| found.is_empty()) {
@@ -66,14 +99,13 @@ impl Catalog {
 
     /// The fault of an unknown name, with the names nearest to `part` of it.
     pub(super) fn unknown_name(&self, kind: CatalogKind, name: &str, part: &str) -> Error {
-        let mut known = Vec::new();
-        for file in self.entries(kind).into_values() {
-            if let Ok(label) = self.label(&file) {
-                known.extend([file.id, label.name.clone()].into_iter().chain(label.aliases.clone()));
-            }
-        }
+        let listed = self.labelled(kind);
+        let named = listed.iter().filter_map(|one| Some((one.id(), one.label.as_ref().ok()?)));
+        let known = named.flat_map(|(id, label)| {
+            [id, &label.name].into_iter().chain(label.aliases.iter().map(String::as_str))
+        });
         let list = format!("mantile-opt catalog {}", kind.plural());
-        let fix = suggest(part, known.iter().map(String::as_str), &list);
+        let fix = suggest(part, known, &list);
         let found = format!("unknown name `{}`", name.trim());
         Error::new(kind.singular(), found, kind.expected(), fix)
     }

@@ -142,10 +142,9 @@ impl Catalog {
         let is = |one: &&PublishedId| {
             is_same_name(&one.id, text) || !text.contains('/') && is_same_name(short(&one.id), text)
         };
-        self.entries(CatalogKind::Models).into_values().find_map(|entry| {
-            let label = self.label(&entry).ok()?;
-            let id = label.published.iter().find(is)?.id.clone();
-            Some((entry, id))
+        self.labelled(CatalogKind::Models).iter().find_map(|one| {
+            let id = one.label.as_ref().ok()?.published.iter().find(is)?.id.clone();
+            Some((one.entry(self), id))
         })
     }
 
@@ -172,9 +171,10 @@ impl Catalog {
             return Err(LookupError::Unclear(fault));
         }
         let Some((id, (distance, _, base))) = found.first() else { return Ok(None) };
-        let Some(entry) = self.entries(CatalogKind::Models).remove(*id) else { return Ok(None) };
-        let label = self.label(&entry).map_err(LookupError::Unclear)?;
-        Ok(Some((*distance, entry, label, (*base).to_owned())))
+        let listed = self.labelled(CatalogKind::Models);
+        let Some(one) = listed.iter().find(|one| one.id() == *id) else { return Ok(None) };
+        let label = one.label.clone().map_err(LookupError::Unclear)?;
+        Ok(Some((*distance, one.entry(self), label, (*base).to_owned())))
     }
 
     /// The names of the catalogue's models in parts; made once, if no file is the user's.
@@ -183,12 +183,12 @@ impl Catalog {
             let suffixes = self.suffixes();
             let ends = suffixes.ends();
             let mut known = Vec::new();
-            for entry in self.entries(CatalogKind::Models).into_values() {
-                let Ok(label) = self.label(&entry) else { continue };
-                known.extend(names(&label).map(|name| {
+            for one in self.labelled(CatalogKind::Models).iter() {
+                let Ok(label) = &one.label else { continue };
+                known.extend(names(label).map(|name| {
                     let parts = ModelName::parse(name, &ends);
                     let owned = words(owner(name)).concat() + &parts.core;
-                    KnownName { id: entry.id.clone(), name: name.clone(), parts, owned }
+                    KnownName { id: one.id().to_owned(), name: name.clone(), parts, owned }
                 }));
             }
             NameIndex { suffixes, ends, known }

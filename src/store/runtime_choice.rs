@@ -86,9 +86,9 @@ impl Catalog {
         name: &str,
         defaults: fn(&EntryLabel) -> &Vec<String>,
     ) -> Result<Option<Arc<Runtime>>, Error> {
-        for file in self.entries(CatalogKind::Runtimes).into_values() {
-            if defaults(&*self.label(&file)?).iter().any(|known| known == name) {
-                return self.shared(&file.id).map(Some);
+        for one in self.labelled(CatalogKind::Runtimes).iter() {
+            if defaults(&*one.label.clone()?).iter().any(|known| known == name) {
+                return self.shared(one.id()).map(Some);
             }
         }
         Ok(None)

@@ -26,6 +26,22 @@ struct Section<'c> {
     read: BTreeSet<&'static str>,
 }
 
+impl Section<'_> {
+    /// How to rename the unread keys that differ by a typing error from an absent key that was read.
+    fn misspelt(&self, path: &str) -> Vec<String> {
+        let unread = self.map.iter().filter(|(key, _)| !self.read.contains(key.as_str()));
+        unread
+            .filter(|(key, value)| could_change_model(key, value))
+            .filter_map(|(key, _)| {
+                let absent = self.read.iter().filter(|read| !self.map.contains_key(**read));
+                let meant = absent.min_by_key(|read| strsim::osa_distance(key, read))?;
+                (strsim::osa_distance(key, meant) <= TYPING_ERROR)
+                    .then(|| format!("rename `{path}{key}` to `{meant}` if it is meant"))
+            })
+            .collect()
+    }
+}
+
 /// The keys of one object and the keys read from it; likewise for opened objects inside.
 #[derive(Clone, Debug)]
 pub struct Keys<'c> {
@@ -241,15 +257,22 @@ impl<'c> Keys<'c> {
                 list.push(format!("{path}{key}"));
             }
         }
-        match strange.as_slice() {
-            [] => Ok(ignored),
-            keys => Err(Error::new(
-                keys.join(", "),
-                "unknown for this model_type",
-                "only keys with a known effect on the model",
-                "remove the keys that do not change the architecture; otherwise the model needs its own builder",
-            )),
+        if strange.is_empty() {
+            return Ok(ignored);
         }
+        let renamed: Vec<String> =
+            sections.iter().flat_map(|(path, section)| section.misspelt(path)).collect();
+        let renamed =
+            if renamed.is_empty() { String::new() } else { format!("{}; else ", renamed.join(", ")) };
+        Err(Error::new(
+            strange.join(", "),
+            "unknown for this model_type",
+            "only keys with a known effect on the model",
+            format!(
+                "{renamed}remove the keys that do not change the architecture; otherwise the model needs its own \
+                 builder"
+            ),
+        ))
     }
 
     fn get(&self, key: &'static str) -> Option<&'c Value> {
@@ -320,6 +343,21 @@ mod tests {
             assert!(!error.found.is_empty() && error.expected.contains("1000000"), "{error}");
         }
         assert_eq!(Keys::new(&map(r#"{"hidden_size": 4096}"#)).count("hidden_size").unwrap().value, 4096);
+    }
+
+    #[test]
+    fn an_unknown_key_names_the_one_that_it_misspells() {
+        let file = map(r#"{"text_config": {"hidden_sise": 8, "rope_thing": 3}}"#);
+        let keys = Keys::new(&file);
+        let text = keys.section("text_config").unwrap();
+        assert!(text.count("hidden_size").is_err());
+        let fault = keys.all_read().unwrap_err();
+        assert!(
+            fault
+                .fix
+                .starts_with("rename `text_config.hidden_sise` to `hidden_size` if it is meant; else remove"),
+            "{fault}"
+        );
     }
 
     #[test]

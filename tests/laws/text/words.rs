@@ -93,7 +93,7 @@ fn answers_name_keys_and_no_flags() {
     }
     let mut random = Rng::with_seed(345);
     let (mut answered, mut remedies) = (0, 0);
-    while answered < cases(16) {
+    while answered < cases(8) {
         let (name, body) = drawn(&mut random);
         let Some(answer) = checked(name, &body) else { continue };
         answered += 1;
