@@ -12,8 +12,10 @@ use mantile::report::text::machine::machine as text_of;
 use mantile::report::text::screen;
 use mantile::request::UNCONTROLLED;
 use mantile::request::detect::{DetectRequest, detect};
+use mantile::request::estimate::{EstimateRequest, estimate};
 use mantile::request::optimize::{OptimizeRequest, optimize};
 use mantile::spec::cluster::Cluster;
+use mantile::spec::deployment::Deployment;
 use mantile::spec::device::{Arithmetic, Device};
 use mantile::spec::scenario::Scenario;
 use mantile::store::catalog::Catalog;
@@ -214,6 +216,35 @@ fn headline(catalog: &Catalog) -> String {
     let request = OptimizeRequest { scenario, ..OptimizeRequest::default() };
     let answer = optimize(catalog, &request, &UNCONTROLLED).unwrap_or_else(|fault| panic!("{fault}"));
     screen::optimize(&answer, 200).lines().take(2).collect()
+}
+
+/// What a machine runs by default it also runs by name; and what computes on accelerators alone runs on no processor.
+#[test]
+fn the_default_runtime_of_a_machine_has_a_name() {
+    let mut processors = 0;
+    for name in machines() {
+        let catalog = on(outputs(&name));
+        let estimate = |runtime: Option<&str>| {
+            let scenario = Scenario {
+                hardware: Some("local".into()),
+                runtime: runtime.map(str::to_owned),
+                deployment: Some(Deployment { plan: Some("1 x tp1 @1".into()), ..Deployment::default() }),
+                ..Scenario::of("Qwen3-0.6B", "local")
+            };
+            estimate(&catalog, &EstimateRequest::of(scenario), &UNCONTROLLED)
+        };
+        let Ok(usual) = estimate(None) else { continue };
+        let named = estimate(Some(&usual.question.runtime)).unwrap_or_else(|fault| panic!("{name}: {fault}"));
+        assert_eq!(named.candidate.notation, usual.candidate.notation, "{name}");
+        let cluster = catalog.hardware("local").unwrap();
+        if cluster.device.is_processor() {
+            processors += 1;
+            let fault = estimate(Some("vllm")).unwrap_err();
+            assert!(fault.found.contains("accelerators alone"), "{name}: {fault}");
+            assert!(fault.expected.contains("llama.cpp"), "{name}: {fault}");
+        }
+    }
+    assert!(processors > 2, "{processors}");
 }
 
 #[test]

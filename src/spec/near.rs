@@ -6,33 +6,50 @@ const LONGEST_NAME: usize = 200;
 const NEAR: f64 = 0.75;
 /// Words this similar are one word, misspelt.
 const SAME: f64 = 0.87;
+/// What a common start adds at most, as a share of the difference.
+const MOST_START: f64 = 0.4;
 /// Names whose likeness is below this fraction of that of the nearest are not suggested next to it.
 const FAR: f64 = 0.9;
 
 /// A text with its letters counted, by which most others are known to differ without a comparison.
 struct CountedText<'a> {
     text: &'a str,
-    length: usize,
-    /// Letters by the end of their code point.
-    letters: [u8; 32],
+    length: u32,
+    /// Letters by the end of their code point, as bits: those that occur, and those that occur twice.
+    letters: [u32; 2],
+    /// Further occurrences.
+    more: u32,
 }
 
 impl<'a> CountedText<'a> {
     fn of(text: &'a str) -> CountedText<'a> {
-        let (mut length, mut letters) = (0, [0_u8; 32]);
+        let mut counted = CountedText { text, length: 0, letters: [0; 2], more: 0 };
         for c in text.chars() {
-            length += 1;
-            let count = &mut letters[c as usize % 32];
-            *count = count.saturating_add(1);
+            counted.length += 1;
+            let letter = 1 << (c as u32 % 32);
+            match counted.letters.iter_mut().find(|seen| **seen & letter == 0) {
+                Some(unseen) => *unseen |= letter,
+                None => counted.more += 1,
+            }
         }
-        CountedText { text, length, letters }
+        counted
+    }
+
+    /// The most letters that both may have.
+    fn most_common(&self, other: &CountedText) -> u32 {
+        let [once, twice] = [0, 1].map(|at| (self.letters[at] & other.letters[at]).count_ones());
+        once + twice + self.more.min(other.more)
     }
 
     /// The Jaro-Winkler similarity, where it may be `least` or more; else 0. Matches are letters that both have.
     fn similarity(&self, other: &CountedText, least: f64) -> f64 {
-        let common: u64 = self.letters.iter().zip(&other.letters).map(|(a, b)| u64::from(*a.min(b))).sum();
-        let share = |length: usize| common as f64 / length.max(1) as f64;
+        let common = f64::from(self.most_common(other));
+        let share = |length: u32| (common / f64::from(length.max(1))).min(1.0);
         let most = (share(self.length) + share(other.length) + 1.0) / 3.0;
+        // However they begin, no more than this.
+        if most + MOST_START * (1.0 - most) < least && self.text != other.text {
+            return 0.0;
+        }
         let start = self.text.chars().zip(other.text.chars()).take(4).take_while(|(a, b)| a == b).count();
         let most = most + 0.1 * start as f64 * (1.0 - most);
         if most < least && self.text != other.text {
@@ -73,7 +90,7 @@ fn shared_words(wrong: &[Vec<CountedText>; 2], name: &[Vec<CountedText>; 2]) -> 
     let share = |(wanted, had): (&Vec<CountedText>, &Vec<CountedText>)| {
         let (mut shared, mut all) = (0.0, 0.0);
         for (at, word) in wanted.iter().enumerate() {
-            let weight = word.length as f64 / (at + 1) as f64;
+            let weight = f64::from(word.length) / (at + 1) as f64;
             let best = had.iter().map(|other| word.similarity(other, SAME)).fold(0.0, f64::max);
             all += weight;
             shared += if best >= SAME { weight * best } else { 0.0 };

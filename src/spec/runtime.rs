@@ -172,9 +172,11 @@ pub struct Exclusion {
 }
 
 impl Runtime {
-    /// Whether it supports `device`.
+    /// Whether it supports `device`. The constants of accelerators say nothing about a processor, which needs those of a
+    /// runtime that computes on hosts; one of a generation that is not listed has them too.
     pub fn runs_on(&self, device: &Device) -> bool {
-        self.vendors.iter().any(|name| *name == device.vendor.name() || *name == device.family)
+        let listed = self.vendors.iter().any(|name| *name == device.vendor.name() || *name == device.family);
+        if device.is_processor() { self.host.is_some() && (listed || device.new_family) } else { listed }
     }
 
     /// The factors of one's own measurements of a cell; `model` is an architecture and a number of parameters.

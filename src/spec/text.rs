@@ -31,11 +31,13 @@ pub fn entry_from_json<T: DeserializeOwned>(text: &str, what: &str) -> Result<T,
     Ok(parsed)
 }
 
-/// The same of a value.
-pub fn entry_from_value<T: DeserializeOwned>(value: &Value, what: &str) -> Result<T, Error> {
-    let parsed = json_fault::read_value(value, what)?;
-    each_text_shown(value, None)?;
-    Ok(parsed)
+/// Checks every text of the value at `key` of an entry; of a whole entry where it is empty.
+///
+/// # Errors
+/// Names the first character that is not seen.
+pub fn texts_shown(key: &str, value: &Value) -> Result<(), Error> {
+    let place = TextPlace { of: None, part: TextPart::Key(key) };
+    each_text_shown(value, Some(&place).filter(|_| !key.is_empty()))
 }
 
 /// Keys whose texts are no names: the configuration of a model, and templates of scripts.

@@ -26,7 +26,7 @@ use crate::spec::format::NameSuffix;
 use crate::spec::json_fault;
 use crate::spec::overrides::Override;
 use crate::spec::ranges;
-use crate::spec::text::{entry_from_json, entry_from_value, from_json, shown_name};
+use crate::spec::text::{entry_from_json, from_json, shown_name};
 
 /// The sources of files.
 #[derive(Clone, Debug, Default)]
@@ -179,9 +179,8 @@ impl CatalogEntry {
             Text::Shipped(file) => json_fault::read(shipped(file), what),
             Text::Given(given) => match &*given.content {
                 GivenContent::Text(text) => own(text),
-                GivenContent::Value(value, _) => {
-                    shown_name("id", &self.id).and_then(|()| entry_from_value(value, what))
-                }
+                // Its texts were checked before.
+                GivenContent::Value(value, _) => json_fault::read_value(value, what),
             },
             Text::At(path) => own(&file::read_plain(path)?),
         };
@@ -284,7 +283,7 @@ impl Catalog {
         self.with_given(kind, id, GivenContent::Text(text.to_owned()))
     }
 
-    /// The same as a value.
+    /// The same as a value, whose texts are shown as they are.
     pub(super) fn with_value(self, kind: CatalogKind, id: &str, value: Value) -> Catalog {
         self.with_given(kind, id, GivenContent::Value(value, OnceLock::new()))
     }

@@ -14,6 +14,7 @@ use crate::spec::error::Error;
 use crate::spec::overrides::{OverriddenFile, Override};
 use crate::spec::runtime::Runtime;
 use crate::spec::scenario::Scenario;
+use crate::spec::text::texts_shown;
 
 /// The files that an override without a name changes.
 #[derive(Clone, Copy)]
@@ -131,10 +132,15 @@ impl Catalog {
             Error::new("set", format!("`{id}`, which is not in the catalogue"), T::KIND.article(), fix)
         })?;
         let value = entry.value().map_err(|fault| Error { key: "set".into(), ..fault })?;
+        let named = |fault: Error| Error { file: format!("--set {one}"), ..fault };
+        // The texts of a built-in file are shown as they are.
+        if entry.user {
+            texts_shown("", &value).map_err(|fault| fault.in_file(&entry.file))?;
+        }
         let mut file = Arc::unwrap_or_clone(value);
         one.apply(&mut file)?;
+        texts_shown(&one.keys.join("."), &one.json()).map_err(named)?;
         let catalog = self.with_value(T::KIND, &id, file);
-        let named = |fault: Error| Error { file: format!("--set {one}"), ..fault };
         catalog.load::<T>(&id).map_err(named)?;
         Ok(catalog)
     }

@@ -128,7 +128,11 @@ impl Catalog {
                 self.named_runtime(name, cluster)
             }?;
             if !runtime.runs_on(&cluster.device) {
-                let found = format!("{}, which does not run on devices of {vendor}", runtime.name);
+                let found = if cluster.device.is_processor() && runtime.host.is_none() {
+                    format!("{}, which is priced on accelerators alone", runtime.name)
+                } else {
+                    format!("{}, which does not run on devices of {vendor}", runtime.name)
+                };
                 let fix = "choose one of them, or omit the runtime for the default";
                 let running = self.running(cluster)?.join(", ");
                 let expected = format!("a runtime for {}: {running}", cluster.device.name);

@@ -39,7 +39,7 @@ fn worse_end(found: &ReportedDeployment, metric: Metric, direction: Direction) -
 fn an_unmeasured_kind_is_the_answer_only_where_no_measured_one_is_near() {
     let catalog = Catalog::default();
     let mut random = fastrand::Rng::with_seed(37);
-    let (cases, mut tried, mut preferred) = (cases(10), 0, 0);
+    let (cases, mut tried, mut preferred) = (cases(20), 0, 0);
     while tried < cases {
         let device = DEVICES[random.usize(0..DEVICES.len())];
         let hardware = format!("{}x{device}", random.u64(1..=8));
