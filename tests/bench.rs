@@ -511,6 +511,27 @@ fn a_running_server_is_measured_and_diagnosed() {
     assert_eq!(tpot["standing"], "slow");
 }
 
+/// Without hardware there is no prediction; the model is still the one that was named, not the server's name for it, and
+/// no path of this machine.
+#[test]
+fn a_run_without_hardware_is_of_the_named_model() {
+    let (_, address) = ScriptedServer::start(slow);
+    let endpoint = format!("http://{address}");
+    let load = ["--isl", "64", "--osl", "4", "--concurrency", "2", "--json"];
+    let model = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_mantile-opt"));
+        let found = command.args(["bench", "--endpoint", &endpoint]).args(words).args(load).output().unwrap();
+        let text = String::from_utf8_lossy(&found.stderr).into_owned();
+        let line: Value = serde_json::from_slice(&found.stdout).unwrap_or_else(|_| panic!("{text}"));
+        assert!(line["prediction"].is_null(), "{line}");
+        line["model_id"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(model(&["--model", "Llama-3.1-8B"]), "Llama-3.1-8B");
+    let served = model(&[]);
+    assert!(served != "Llama-3.1-8B" && !served.is_empty());
+    assert_eq!(model(&["--model", "/home/somebody/secret.json"]), served);
+}
+
 #[test]
 fn a_server_that_answers_nothing_is_not_diagnosed() {
     let (_, address) = ScriptedServer::start(|_| ScriptedAnswer { status: 500, waits: vec![], alone: false });

@@ -25,7 +25,7 @@ use crate::spec::run::{
 use crate::spec::scenario::Scenario;
 use crate::spec::telemetry::RunTelemetry;
 use crate::spec::text::in_utc;
-use crate::store::catalog::Catalog;
+use crate::store::catalog::{Catalog, is_path};
 use crate::store::resolved_scenario::ResolvedScenario;
 
 /// The deployment that a server runs.
@@ -185,6 +185,8 @@ impl<'a> BenchSubject<'a> {
         found: Option<&EstimateResult>,
     ) -> RunRecord {
         let stated = |text: &Option<String>| text.clone();
+        // A path would say where files are on this machine; the server's name for the model does not.
+        let named = self.scenario.model.as_deref().filter(|name| !is_path(name));
         let runtime = found.map(|found| found.question.runtime.clone()).or(stated(&self.scenario.runtime));
         let plan = found.map(|found| found.candidate.notation.clone());
         RunRecord {
@@ -192,7 +194,8 @@ impl<'a> BenchSubject<'a> {
             origin: RunOrigin::Own,
             source: Some(program()),
             env: environment(),
-            model_id: found.map_or_else(|| model.to_owned(), |found| found.question.model.clone()),
+            model_id: found
+                .map_or_else(|| named.unwrap_or(model).to_owned(), |found| found.question.model.clone()),
             runtime_id: runtime
                 .or(facts.runtime.map(str::to_owned))
                 .unwrap_or_else(|| UNKNOWN_RUNTIME.to_owned()),
