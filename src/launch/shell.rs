@@ -13,6 +13,7 @@ mod parse;
 mod pattern;
 mod run;
 mod scan;
+mod studio;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -78,7 +79,7 @@ pub(super) fn container_commands(
 }
 
 /// Programs that serve a model, with the word after them where another command of theirs does not.
-const SERVERS: [(&str, Option<&str>); 12] = [
+const SERVERS: [(&str, Option<&str>); 13] = [
     ("vllm", Some("serve")),
     ("sglang", Some("serve")),
     ("trtllm-serve", None),
@@ -91,6 +92,7 @@ const SERVERS: [(&str, Option<&str>); 12] = [
     ("mistralrs", None),
     ("mistralrs-server", None),
     ("ollama", Some("serve")),
+    ("lms", Some("load")),
 ];
 
 /// Beginnings of the names of modules that serve a model.

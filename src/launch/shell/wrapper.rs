@@ -3,6 +3,7 @@
 use crate::launch::images::with_entry_point;
 use crate::launch::settings_file::file_name;
 
+use super::studio::of_studio;
 use super::{assignment, starts_server};
 
 /// A command without what starts it.
@@ -439,6 +440,7 @@ pub(super) fn started(words: Vec<String>, exported: &dyn Fn(&str) -> Option<Stri
     }
     interpreter(&mut one.words);
     own_launcher(&mut one);
+    of_studio(&mut one);
     own_build(&mut one.words);
     one
 }
