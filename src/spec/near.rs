@@ -6,7 +6,7 @@ const LONGEST_NAME: usize = 200;
 const NEAR: f64 = 0.75;
 /// Words this similar are one word, misspelt.
 const SAME: f64 = 0.87;
-/// What a common start adds at most, as a share of the difference.
+/// The most that a common start adds, as a share of the difference.
 const MOST_START: f64 = 0.4;
 /// Names whose likeness is below this fraction of that of the nearest are not suggested next to it.
 const FAR: f64 = 0.9;
