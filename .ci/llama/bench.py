@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import tiny_model
-from measure import Program, records
+from measure import Program, bench
 
 TOKENS, ANSWERED = 8, 10
 
@@ -33,11 +33,8 @@ def main(program, server, folder):
     model, runs = folder / "tiny.gguf", folder / "runs.jsonl"
     runs.unlink(missing_ok=True)
     tiny_model.main(model)
-    Program(program, server).run(
-        "bench", "--launch", "--protocol", "completions", "--model", str(model), "--hardware", "local", "--runtime", "llama.cpp",
-        "--isl", "32", "--osl", str(TOKENS), "--concurrency", "1", "--out", str(runs))
-    found = records(runs)
-    missing = [name for name, holds in facts(found[0]).items() if not holds] if len(found) == 1 else [f"{len(found)} records"]
+    record = bench(Program(program, server), model, (32, TOKENS, 1), runs)
+    missing = [name for name, holds in facts(record).items() if not holds]
     for name in missing:
         print(f"not so: {name}", file=sys.stderr)
     print(f"{int(not missing)} passed, {int(bool(missing))} failed")

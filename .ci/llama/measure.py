@@ -44,13 +44,18 @@ def is_stable(record):
     return record["outcome"] == "measured" and (record.get("repeats") or {}).get("stable", False)
 
 
+def bench(program, model, load, runs):
+    """Measures a load once; its record, which is the last of RUNS."""
+    isl, osl, clients = load
+    program.run("bench", "--launch", "--protocol", "completions", "--model", str(model), "--hardware", "local", "--runtime",
+                "llama.cpp", "--isl", str(isl), "--osl", str(osl), "--concurrency", str(clients), "--out", str(runs))
+    return records(runs)[-1]
+
+
 def measured(program, model, load, runs):
     """Measures a load until its repeats agree; whether they did. A server that does not start is not started again."""
-    isl, osl, clients = load
     for _ in range(MOST_REPEATS):
-        program.run("bench", "--launch", "--protocol", "completions", "--model", str(model), "--hardware", "local", "--runtime",
-                    "llama.cpp", "--isl", str(isl), "--osl", str(osl), "--concurrency", str(clients), "--out", str(runs))
-        last = records(runs)[-1]
+        last = bench(program, model, load, runs)
         if is_stable(last) or last["outcome"] != "measured":
             break
     return is_stable(last)
