@@ -511,6 +511,18 @@ fn a_running_server_is_measured_and_diagnosed() {
     assert_eq!(tpot["standing"], "slow");
 }
 
+/// A run against vLLM 0.32 on processors, as it was recorded: the client's clock is that of vLLM's own metrics, whose
+/// warm-up it does not count, and the document has both.
+#[test]
+fn the_client_measures_what_vllm_does() {
+    let run: RunRecord = serde_json::from_str(include_str!("data/vllm-run.jsonl")).unwrap();
+    let of = |part: &str| run.server_metrics[&format!("vllm:request_time_per_output_token_seconds_{part}")];
+    let (client, own) = (run.metrics.tpot_ms_mean.unwrap(), 1e3 * of("sum") / of("count"));
+    near("TPOT", Some(client), own, 0.0);
+    let said = format!("mean TPOT was {client:.1} ms here and {own:.1} ms in vLLM's own metrics");
+    assert!(include_str!("../docs/bench.md").contains(&said), "{said}");
+}
+
 /// Without hardware there is no prediction; the model is still the one that was named, not the server's name for it, and
 /// no path of this machine.
 #[test]

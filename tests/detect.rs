@@ -226,7 +226,6 @@ fn the_default_runtime_of_a_machine_has_a_name() {
         let catalog = on(outputs(&name));
         let estimate = |runtime: Option<&str>| {
             let scenario = Scenario {
-                hardware: Some("local".into()),
                 runtime: runtime.map(str::to_owned),
                 deployment: Some(Deployment { plan: Some("1 x tp1 @1".into()), ..Deployment::default() }),
                 ..Scenario::of("Qwen3-0.6B", "local")

@@ -6,8 +6,6 @@ const LONGEST_NAME: usize = 200;
 const NEAR: f64 = 0.75;
 /// Words this similar are one word, misspelt.
 const SAME: f64 = 0.87;
-/// The most that a common start adds, as a share of the difference.
-const MOST_START: f64 = 0.4;
 /// Names whose likeness is below this fraction of that of the nearest are not suggested next to it.
 const FAR: f64 = 0.9;
 
@@ -44,12 +42,8 @@ impl<'a> CountedText<'a> {
     /// The Jaro-Winkler similarity, where it may be `least` or more; else 0. Matches are letters that both have.
     fn similarity(&self, other: &CountedText, least: f64) -> f64 {
         let common = f64::from(self.most_common(other));
-        let share = |length: u32| (common / f64::from(length.max(1))).min(1.0);
+        let share = |length: u32| common / f64::from(length.max(1));
         let most = (share(self.length) + share(other.length) + 1.0) / 3.0;
-        // However they begin, no more than this.
-        if most + MOST_START * (1.0 - most) < least && self.text != other.text {
-            return 0.0;
-        }
         let start = self.text.chars().zip(other.text.chars()).take(4).take_while(|(a, b)| a == b).count();
         let most = most + 0.1 * start as f64 * (1.0 - most);
         if most < least && self.text != other.text {

@@ -68,10 +68,8 @@ impl fmt::Display for TextPlace<'_> {
 
 /// Checks every text of `value`, which is at `place`; that of a whole file has none.
 fn each_text_shown(value: &Value, place: Option<&TextPlace>) -> Result<(), Error> {
-    let seen = |text: &str| match hidden_character(text) {
-        None => Ok(()),
-        Some(hidden) => Err(hidden_fault(&place.map(TextPlace::to_string).unwrap_or_default(), text, hidden)),
-    };
+    let spelt = |fault: Error| Error { key: place.map(TextPlace::to_string).unwrap_or_default(), ..fault };
+    let seen = |text: &str| shown_name("", text).map_err(spelt);
     match value {
         Value::String(text) => seen(text),
         Value::Array(items) => items.iter().enumerate().try_for_each(|(at, item)| {
@@ -93,24 +91,14 @@ fn each_text_shown(value: &Value, place: Option<&TextPlace>) -> Result<(), Error
 /// # Errors
 /// Names the first other character.
 pub fn shown_name(key: &str, name: &str) -> Result<(), Error> {
-    hidden_character(name).map_or(Ok(()), |hidden| Err(hidden_fault(key, name, hidden)))
-}
-
-fn hidden_character(name: &str) -> Option<char> {
-    if name.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
-        return None;
-    }
-    name.chars().find(|c| acts(*c))
-}
-
-fn hidden_fault(key: &str, name: &str, hidden: char) -> Error {
+    let Some(hidden) = name.chars().find(|c| acts(*c)) else { return Ok(()) };
     let code = u32::from(hidden);
-    Error::new(
+    Err(Error::new(
         key,
         format!("`{name}`, with the character U+{code:04X}"),
         "a text without control, directional and invisible characters",
         format!("remove U+{code:04X}"),
-    )
+    ))
 }
 
 /// Checks that no object of a JSON text has a duplicate key: parsers differ in the value that they take. Other faults

@@ -1,5 +1,5 @@
 //! `lms load` of LM Studio, which serves a GGUF file with the kernels of llama.cpp and a model of MLX with those of MLX:
-//! <https://lmstudio.ai/docs/cli/load>.
+//! <https://lmstudio.ai/docs/cli/load>, `src/subcommands/load.ts` of <https://github.com/lmstudio-ai/lms>.
 
 use super::wrapper::Started;
 use crate::launch::settings_file::file_name;
@@ -20,25 +20,19 @@ pub(super) fn of_studio(one: &mut Started) {
         Some((name, value)) if name.starts_with("--") => vec![name.to_owned(), value.to_owned()],
         _ => vec![word.clone()],
     });
-    let (mut model, mut options) = (None, Vec::new());
-    let mut notes = Vec::new();
+    let (mut model, mut of_llama, mut unknown) = (None, Vec::new(), Vec::new());
     while let Some(word) = words.next() {
         match word.as_str() {
             name if NAMES.contains(&name) => drop(words.next()),
             name if SWITCHES.contains(&name) => {}
-            "--context-length" => options.extend(["-c".to_owned(), words.next().unwrap_or_default()]),
-            "--parallel" => options.extend(["-np".to_owned(), words.next().unwrap_or_default()]),
+            "-c" | "--context-length" => of_llama.extend(["-c".to_owned(), words.next().unwrap_or_default()]),
             "--gpu" => match words.next().unwrap_or_default().as_str() {
-                "max" | "1" | "1.0" => options.extend(["-ngl", "all"].map(str::to_owned)),
-                "off" | "0" => options.extend(["-ngl", "0"].map(str::to_owned)),
-                share => {
-                    notes.push(format!(
-                        "`--gpu {share}`, a share of the layers, is not read: write max or off"
-                    ));
-                    options.extend(["--gpu", share].map(str::to_owned));
-                }
+                "max" | "1" | "1.0" => of_llama.extend(["-ngl", "all"].map(str::to_owned)),
+                "off" | "0" => of_llama.extend(["-ngl", "0"].map(str::to_owned)),
+                // A share of the layers, whose number only the model says: a reading would be a guess.
+                _ => return,
             },
-            name if name.starts_with('-') || model.is_some() => options.push(word),
+            name if name.starts_with('-') || model.is_some() => unknown.push(word),
             _ => model = Some(word),
         }
     }
@@ -46,10 +40,9 @@ pub(super) fn of_studio(one: &mut Started) {
     let mlx = model.to_lowercase().contains("mlx");
     let server = if mlx { ["mlx_lm.server", "--model"] } else { ["llama-server", "-m"] };
     // MLX places every layer on the GPU, and its cache grows with the request.
-    let kept = options.into_iter().filter(|_| !mlx);
-    notes.push(format!("LM Studio serves it: read as {}", server[0]));
-    one.words = server.map(str::to_owned).into_iter().chain([model]).chain(kept).collect();
-    one.notes.extend(notes);
+    let options = of_llama.into_iter().filter(|_| !mlx).chain(unknown);
+    one.words = server.map(str::to_owned).into_iter().chain([model]).chain(options).collect();
+    one.notes.push(format!("LM Studio serves it: read as {}", server[0]));
 }
 
 #[cfg(test)]
@@ -71,14 +64,18 @@ mod tests {
             read(line),
             ("llama-server -m qwen/qwen3-8b -ngl all -c 8192".to_owned(), of_llama.clone())
         );
-        let line = "~/.lmstudio/bin/lms load q.gguf --gpu off --parallel 2";
-        assert_eq!(read(line), ("llama-server -m q.gguf -ngl 0 -np 2".to_owned(), of_llama));
-        let (mlx, _) = read("lms load mlx-community/Qwen3-8B-4bit --context-length 4096");
-        assert_eq!(mlx, "mlx_lm.server --model mlx-community/Qwen3-8B-4bit");
-        let (share, notes) = read("lms load q --gpu 0.5 --strange");
-        assert_eq!(share, "llama-server -m q --gpu 0.5 --strange");
-        assert!(notes[0].contains("is not read: write max or off"), "{notes:?}");
-        for other in ["lms load --estimate-only q", "lms load", "lms server start --port 1234", "lms"] {
+        let line = "~/.lmstudio/bin/lms load -c 4096 q.gguf --gpu off";
+        assert_eq!(read(line), ("llama-server -m q.gguf -c 4096 -ngl 0".to_owned(), of_llama));
+        let (mlx, _) = read("lms load mlx-community/Qwen3-8B-4bit --context-length 4096 --strange");
+        assert_eq!(mlx, "mlx_lm.server --model mlx-community/Qwen3-8B-4bit --strange");
+        assert_eq!(read("lms load q --strange").0, "llama-server -m q --strange");
+        for other in [
+            "lms load q --gpu 0.5",
+            "lms load --estimate-only q",
+            "lms load",
+            "lms server start --port 1234",
+            "lms",
+        ] {
             assert_eq!(read(other), (other.to_owned(), vec![]));
         }
     }

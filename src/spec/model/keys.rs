@@ -27,18 +27,11 @@ struct Section<'c> {
 }
 
 impl Section<'_> {
-    /// How to rename the unread keys that differ by a typing error from an absent key that was read.
-    fn misspelt(&self, path: &str) -> Vec<String> {
-        let unread = self.map.iter().filter(|(key, _)| !self.read.contains(key.as_str()));
-        unread
-            .filter(|(key, value)| could_change_model(key, value))
-            .filter_map(|(key, _)| {
-                let absent = self.read.iter().filter(|read| !self.map.contains_key(**read));
-                let meant = absent.min_by_key(|read| strsim::osa_distance(key, read))?;
-                (strsim::osa_distance(key, meant) <= TYPING_ERROR)
-                    .then(|| format!("rename `{path}{key}` to `{meant}` if it is meant"))
-            })
-            .collect()
+    /// The absent key that was read and that `key` differs from by a typing error: the nearest.
+    fn meant_by(&self, key: &str) -> Option<&'static str> {
+        let absent = self.read.iter().filter(|read| !self.map.contains_key(**read));
+        let far = absent.map(|read| (strsim::osa_distance(key, read), *read));
+        far.min().filter(|(distance, _)| *distance <= TYPING_ERROR).map(|(_, read)| read)
     }
 }
 
@@ -248,22 +241,26 @@ impl<'c> Keys<'c> {
     pub fn all_read(&self) -> Result<Vec<String>, Error> {
         let sections = self.sections.borrow();
         let (mut strange, mut ignored): (Vec<String>, Vec<String>) = (vec![], vec![]);
+        let mut renamed = String::new();
         for (path, section) in sections.iter() {
             let matters = |(key, value): &(&String, &Value)| {
                 !says_nothing(value) && !is_neutral(key) && !section.read.contains(key.as_str())
             };
             for (key, value) in section.map.iter().filter(matters) {
-                let list = if could_change_model(key, value) { &mut strange } else { &mut ignored };
-                list.push(format!("{path}{key}"));
+                let place = format!("{path}{key}");
+                if !could_change_model(key, value) {
+                    ignored.push(place);
+                    continue;
+                }
+                if let Some(meant) = section.meant_by(key) {
+                    renamed += &format!("rename `{place}` to `{meant}` if it is meant; else ");
+                }
+                strange.push(place);
             }
         }
         if strange.is_empty() {
             return Ok(ignored);
         }
-        let renamed: Vec<String> =
-            sections.iter().flat_map(|(path, section)| section.misspelt(path)).collect();
-        let renamed =
-            if renamed.is_empty() { String::new() } else { format!("{}; else ", renamed.join(", ")) };
         Err(Error::new(
             strange.join(", "),
             "unknown for this model_type",
