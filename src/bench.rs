@@ -368,10 +368,15 @@ fn outcome(requests: &RunRequests, gone: bool) -> RunOutcome {
     }
 }
 
-/// Whether an earlier run of a file is of this load.
-pub fn is_done(earlier: &[RunRecord], point: &LoadPoint, protocol: Protocol) -> bool {
-    let measured = |run: &&RunRecord| run.outcome == RunOutcome::Measured;
-    earlier.iter().filter(measured).any(|run| point.is_of(run, protocol.name()))
+/// Whether an earlier run of a file is of this deployment under this load, whose estimate is `found`.
+pub fn is_done(
+    earlier: &[RunRecord],
+    subject: &BenchSubject<'_>,
+    (point, found): (&LoadPoint, Option<&EstimateResult>),
+    protocol: Protocol,
+) -> bool {
+    let measured = earlier.iter().filter(|run| run.outcome == RunOutcome::Measured);
+    measured.filter(|run| subject.is_of(run, found)).any(|run| point.is_of(run, protocol.name()))
 }
 
 /// A number that differs from run to run, for prompts that no cache of the server has.

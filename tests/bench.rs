@@ -28,6 +28,8 @@ use serde_json::{Value, json};
 use crate::doors::catalog;
 use crate::http::{Running, access};
 
+#[cfg(unix)]
+mod deployments;
 mod encrypted;
 #[cfg(target_os = "linux")]
 mod telemetry;

@@ -61,10 +61,10 @@ impl BenchSuite {
     }
 }
 
-/// Keys that a measurement can vary at a server that runs.
-const KEYS: [&str; 4] = ["isl", "osl", "concurrency", "rate"];
-
 impl LoadPoint {
+    /// Keys that a measurement can vary at a server that runs.
+    pub const KEYS: [&str; 4] = ["isl", "osl", "concurrency", "rate"];
+
     /// The load of a trace.
     pub fn of_trace(trace: Arc<BenchTrace>) -> LoadPoint {
         let Scenario { isl, osl, .. } = trace.means();
@@ -96,22 +96,23 @@ impl LoadPoint {
 
     /// The load for which a server is started that all of these loads are sent to: the longest texts, and the most
     /// requests at a time.
-    pub fn largest(points: &[LoadPoint]) -> Option<LoadPoint> {
-        let isl = points.iter().map(|point| point.isl).max()?;
-        let osl = points.iter().map(|point| point.osl).max()?;
+    pub fn largest<'a>(points: impl Iterator<Item = &'a LoadPoint> + Clone) -> Option<LoadPoint> {
+        let isl = points.clone().map(|point| point.isl).max()?;
+        let osl = points.clone().map(|point| point.osl).max()?;
         let size = |load: &PointLoad| match load {
             PointLoad::Clients(clients) => *clients as f64,
             PointLoad::Rate { per_s, .. } => *per_s,
             PointLoad::Trace(trace) => trace.means().rate.unwrap_or(0.0),
         };
-        let load = points.iter().map(|point| &point.load).max_by(|a, b| size(a).total_cmp(&size(b)))?;
+        let load = points.map(|point| &point.load).max_by(|a, b| size(a).total_cmp(&size(b)))?;
         Some(LoadPoint { isl, osl, load: load.clone() })
     }
 
     fn with(self, key: &str, variation: f64, value: Option<f64>) -> Result<LoadPoint, Error> {
         let unknown = || {
-            let fix = "vary these keys; start a server for each value of another one, and measure each";
-            Error::new("vary", format!("`{key}`"), format!("one of {}", KEYS.join(", ")), fix)
+            let fix = "vary these keys; others with --launch, which starts a server for each of their values";
+            let expected = format!("one of {}", LoadPoint::KEYS.join(", "));
+            Error::new("vary", format!("`{key}`"), expected, fix)
         };
         let value = value.ok_or_else(unknown)?;
         let limit = match key {
@@ -195,7 +196,7 @@ mod tests {
         assert_eq!(seen, [of(1000), of(2000)].concat());
         let rates = varied(&["rate=0.5,2"]).unwrap();
         assert_eq!(rates[1].load, PointLoad::Rate { per_s: 2.0, variation: 1.0 });
-        assert!(varied(&["tp=1,2"]).unwrap_err().fix.contains("start a server"));
+        assert!(varied(&["tp=1,2"]).unwrap_err().fix.contains("--launch"));
         assert!(varied(&["model=x"]).unwrap_err().expected.contains("concurrency"));
         assert_eq!(varied(&["rate=1", "concurrency=1"]).unwrap_err().key, "vary");
         assert_eq!(BenchSuite::Standard.points().len(), 9);

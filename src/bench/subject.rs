@@ -177,6 +177,18 @@ impl<'a> BenchSubject<'a> {
         RunTelemetry { joules_per_token, ..found }
     }
 
+    /// Whether a run is of this deployment, as far as the question states it.
+    pub(super) fn is_of(&self, run: &RunRecord, found: Option<&EstimateResult>) -> bool {
+        let Some(found) = found else { return true };
+        let own = self.record(&ServerFacts::default(), "", Some(found));
+        let texts = |run: &RunRecord| {
+            [&run.hardware_id, &run.quant, &run.kv_format, &run.plan]
+                .map(|text: &Option<String>| text.clone())
+        };
+        let named = |run: &RunRecord| (run.model_id.clone(), run.runtime_id.clone(), run.devices);
+        texts(run) == texts(&own) && named(run) == named(&own)
+    }
+
     /// The record of a run of the deployment, without figures.
     pub(super) fn record(
         &self,

@@ -1,5 +1,8 @@
 //! `bench`: measures a server under stated loads.
 
+mod dry_run;
+mod matrix;
+
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,7 +32,7 @@ use crate::bench::{
 use crate::report::launch::LaunchReport;
 use crate::report::result::EstimateResult;
 use crate::report::runs::runs_table;
-use crate::report::table::table;
+use crate::report::sweep::ShardNumber;
 use crate::request::optimize::{OptimizeRequest, at, optimize};
 use crate::request::runs::lines_of;
 use crate::spec::deployment::Deployment;
@@ -40,12 +43,13 @@ use crate::spec::limits::{
 };
 use crate::spec::run::{RunOutcome, RunRecord};
 use crate::spec::scenario::Scenario;
-use crate::spec::vary::VariedKey;
 use crate::spec::visible::visible;
 use crate::store::catalog::Catalog;
 use crate::store::file::{read_plain, shown as shown_path};
 use crate::store::interrupt::{pressed, with_interrupt};
 use crate::store::runs::RunStore;
+use dry_run::DryRun;
+use matrix::{BenchDeployment, BenchMatrix};
 
 const AFTER: &str = "\
 Requests go to the server of --endpoint, and the time of each chunk of their answers is kept: TTFT, TPOT, times between \
@@ -55,7 +59,8 @@ that no cache has it. With --hardware, the estimate of the deployment is made be
 over predicted (m/p). Runs whose ten repeats vary by more than 5 % are marked: `validate` and `calibrate` leave them out.
 
 A load is --isl, --osl and --concurrency or --rate, a --suite, every combination of --vary, or the requests of a --trace at \
-their times. Each run is a line of JSON in the file of --out (`mantile-opt schema run`), with no prompt and no name of a \
+their times. With --launch, --vary takes the other keys of `sweep` too (model, runtime, weight_format, tp, pp): each \
+combination that the rules allow is started, measured and stopped. Each run is a line of JSON in the file of --out (`mantile-opt schema run`), with no prompt and no name of a \
 host; a server that cannot be reached, or that ends during a run, is a run with its reason.
 
 Examples:
@@ -66,6 +71,7 @@ Examples:
   mantile-opt bench --endpoint http://127.0.0.1:8000 --trace requests.csv --speed-up 2 --out runs.jsonl
   mantile-opt bench --endpoint http://127.0.0.1:8080 --protocol llama.cpp --suite smoke --json
   mantile-opt bench --launch --model Qwen3-8B --hardware 1xl40s --suite standard --out runs.jsonl
+  mantile-opt bench --launch --model Qwen3-8B --hardware 2xl40s --vary tp=1,2 --vary weight_format=bf16,fp8 --suite smoke --out runs.jsonl --resume
   mantile-opt bench --endpoint http://127.0.0.1:8000 --hardware 1xl40s --model Qwen3-8B --suite full --dry-run
   mantile-opt validate runs.jsonl";
 
@@ -106,22 +112,19 @@ pub struct Bench {
     #[arg(long, value_name = "FILE.pem", requires = "endpoint", help_heading = "Measurement")]
     pub ca_file: Option<PathBuf>,
     /// A prepared list of loads
-    #[arg(
-        long,
-        value_enum,
-        value_name = "smoke|standard|full",
-        conflicts_with = "vary",
-        help_heading = "Measurement"
-    )]
+    #[arg(long, value_enum, value_name = "smoke|standard|full", help_heading = "Measurement")]
     pub suite: Option<BenchSuite>,
-    /// Vary a key of the load: isl, osl, concurrency or rate, as in `sweep`; once per key
+    /// Vary a key as in `sweep`, once per key: of the load (isl, osl, concurrency or rate), or with --launch any other, each of whose values is started: tp=1,2
     #[arg(long, value_name = "KEY=VALUES", help_heading = "Measurement")]
     pub vary: Vec<String>,
+    /// Measure only part I of N: deployments I, I + N, … of several, else loads; `merge` joins the files
+    #[arg(long, value_name = "I/N", conflicts_with = "trace", help_heading = "Measurement")]
+    pub shard: Option<ShardNumber>,
     /// Send the requests of a trace at their times, with its lengths: CSV with arrival (seconds), isl, osl, or one of Azure, BurstGPT, Mooncake or vLLM bench
     #[arg(
         long,
         value_name = "FILE",
-        conflicts_with_all = ["suite", "vary", "arrival_variation", "repeats", "isl", "osl", "concurrency", "rate"],
+        conflicts_with_all = ["suite", "arrival_variation", "repeats", "isl", "osl", "concurrency", "rate"],
         help_heading = "Measurement"
     )]
     pub trace: Option<PathBuf>,
@@ -269,6 +272,20 @@ pub fn measured_now(
 /// A load with its estimate.
 type Estimated = (LoadPoint, Option<EstimateResult>);
 
+/// What is measured.
+struct BenchPlan<'a> {
+    catalog: &'a Catalog,
+    trace: StatedTrace,
+    matrix: BenchMatrix,
+}
+
+/// A deployment with its plan, the loads that it carries, and the others with their reasons.
+struct AllowedLoads {
+    scenario: Scenario,
+    points: Vec<Estimated>,
+    refused: Vec<(String, String)>,
+}
+
 /// A server to measure: its address, and its processes where they were started here.
 type MeasuredServer<'a> = (&'a str, Option<&'a mut StartedServer>);
 /// The trace of a command, where it has one.
@@ -278,50 +295,146 @@ impl Bench {
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let scenario = self.planned.scenario()?;
         self.planned.problem.save(catalog, &scenario)?;
-        let trace = self.traced()?;
-        let scenario = if self.launch { with_best_plan(catalog, scenario)? } else { scenario };
+        let matrix = BenchMatrix::new(catalog, scenario, &self.vary, self.shard)?;
+        let plan = BenchPlan { catalog, trace: self.traced()?, matrix };
+        self.check_varied(&plan.matrix)?;
         if self.dry_run {
-            let settings = self.settings(self.endpoint.as_deref().unwrap_or(NOWHERE))?;
-            let points = self.estimated(&BenchSubject::of(catalog, scenario)?, &trace)?;
-            return OutputArgs::default().write(&plan_table(&settings, &points));
+            return OutputArgs::default().write(&self.plan_table(&plan)?);
         }
         let mut places = self.places()?;
+        let mut runs = vec![];
         if let Some(endpoint) = &self.endpoint {
-            return self.measured(catalog, scenario, (endpoint.as_str(), None), &trace, &mut places);
+            for deployment in &plan.matrix.deployments {
+                let scenario = deployment.scenario.clone();
+                runs.extend(self.measured(&plan, scenario, (endpoint.as_str(), None), &mut places)?);
+            }
+            return self.print(&runs);
         }
-        with_interrupt(|| match self.started(catalog, &scenario, &trace)? {
+        with_interrupt(|| {
+            let all = plan.matrix.deployments.len();
+            for (place, deployment) in plan.matrix.deployments.iter().enumerate().take_while(|_| !pressed()) {
+                show_deployment((place, all), deployment)?;
+                runs.extend(self.launched(&plan, deployment, &mut places)?);
+            }
+            self.print(&runs)
+        })
+    }
+
+    /// Checks that keys are varied where they can be.
+    fn check_varied(&self, matrix: &BenchMatrix) -> Result<(), Error> {
+        let fault = |found: &str, expected: &str, fix: &str| Err(Error::new("vary", found, expected, fix));
+        if matrix.varies_deployments() && !self.launch {
+            let fix = "add --launch, which starts a server for each; or start each yourself, and measure it";
+            return fault("keys of the deployment at a server that runs", "keys of the load", fix);
+        }
+        if !matrix.load_keys.is_empty() && (self.suite.is_some() || self.trace.is_some()) {
+            let fix = "omit --suite or --trace, or vary keys of the deployment only";
+            return fault("keys of the load, which --suite or --trace states", "one of them", fix);
+        }
+        let names_models = self.vary.iter().any(|text| text.starts_with("model="));
+        if names_models && model_here(None).is_some() {
+            let fix = "unset MODEL, or start each model in a command of its own";
+            return fault("models, of which the variable MODEL names one", "no variable MODEL", fix);
+        }
+        Ok(())
+    }
+
+    /// Starts a deployment, measures its loads and stops it. Of several deployments, one that the rules forbid is left out.
+    fn launched(
+        &self,
+        plan: &BenchPlan<'_>,
+        deployment: &BenchDeployment,
+        places: &mut RunPlaces,
+    ) -> Result<Vec<RunRecord>, CliError> {
+        let allowed = match self.allowed(plan, deployment) {
+            Err(fault) if !deployment.name.is_empty() => {
+                show_left_out(&deployment.name, &fault.to_string())?;
+                return Ok(vec![]);
+            }
+            found => found?,
+        };
+        allowed.refused.iter().try_for_each(|(load, reason)| show_left_out(load, reason))?;
+        let subject = BenchSubject::of(plan.catalog, allowed.scenario.clone())?;
+        let points = self.left(&subject, allowed.points, places);
+        let largest = LoadPoint::largest(points.iter().map(|(point, _)| point));
+        let Some(largest) = largest else { return Ok(vec![]) };
+        match self.started(plan.catalog, &subject, (&allowed.scenario, &largest))? {
             LaunchedServer::Ready(mut server) => {
                 let address = server.address.clone();
-                self.measured(catalog, scenario, (address.as_str(), Some(&mut server)), &trace, &mut places)
+                self.measured(plan, allowed.scenario, (address.as_str(), Some(&mut server)), places)
             }
             LaunchedServer::Failed(run) => {
                 places.append(&run)?;
-                self.print(&[*run])
+                Ok(vec![*run])
             }
-        })
+        }
+    }
+
+    /// The plan of a deployment, and the loads that the rules allow.
+    ///
+    /// # Errors
+    /// There is no plan, or it carries none of the loads.
+    fn allowed(&self, plan: &BenchPlan<'_>, deployment: &BenchDeployment) -> Result<AllowedLoads, Error> {
+        let scenario = with_best_plan(plan.catalog, deployment.scenario.clone())?;
+        let subject = BenchSubject::of(plan.catalog, scenario.clone())?;
+        let (mut points, mut refused) = (vec![], vec![]);
+        for (point, found) in self.estimated(&subject, plan)? {
+            let Some(found) = found else {
+                let fix = "add --hardware, e.g. --hardware 1xl40s";
+                let expected = "the hardware of this host";
+                return Err(Error::new("hardware", "a launch without hardware", expected, fix));
+            };
+            match found.candidate.metrics {
+                Some(_) => points.push((point, Some(found))),
+                None => {
+                    refused.push((load_of(&deployment.name, &point), found.candidate.violations.join("; ")))
+                }
+            }
+        }
+        if points.is_empty() {
+            let reason = refused.into_iter().next().map(|(_, reason)| reason).unwrap_or_default();
+            let fix =
+                "state a plan on the devices of this host, or start the server yourself and use --endpoint";
+            let found = format!("a launch that cannot run: {reason}");
+            return Err(Error::new("launch", found, "a launch on this host", fix));
+        }
+        Ok(AllowedLoads { scenario, points, refused })
+    }
+
+    /// Loads without those that are done already, where the measurement is resumed.
+    fn left(
+        &self,
+        subject: &BenchSubject<'_>,
+        mut points: Vec<Estimated>,
+        places: &RunPlaces,
+    ) -> Vec<Estimated> {
+        if let Some(file) = places.file.as_ref().filter(|_| self.resume) {
+            points.retain(|(point, found)| {
+                !is_done(&file.earlier, subject, (point, found.as_ref()), self.protocol)
+            });
+        }
+        points
     }
 
     /// Measures the loads at a server. A load that finds no server, or loses it, is the last one.
     fn measured(
         &self,
-        catalog: &Catalog,
+        plan: &BenchPlan<'_>,
         scenario: Scenario,
         (endpoint, mut server): MeasuredServer<'_>,
-        trace: &StatedTrace,
         places: &mut RunPlaces,
-    ) -> Result<ExitStatus, CliError> {
+    ) -> Result<Vec<RunRecord>, CliError> {
         let settings = self.settings(endpoint)?;
         let session = match BenchSession::reached(settings.clone())? {
             Ok(session) => session,
-            Err(absent) => return self.absent((catalog, scenario), &absent, trace, places),
+            Err(absent) => return self.absent(plan, scenario, &absent, places),
         };
         show_notes(&session)?;
         let named = scenario.model.clone().or_else(|| Some(session.model().to_owned()));
-        let subject = BenchSubject::of(catalog, Scenario { model: named, ..scenario })?;
-        let mut points = self.estimated(&subject, trace)?;
-        if let Some(file) = places.file.as_ref().filter(|_| self.resume) {
-            points.retain(|(point, _)| !is_done(&file.earlier, point, self.protocol));
-        }
+        let subject = BenchSubject::of(plan.catalog, Scenario { model: named, ..scenario })?;
+        let mut points = self.left(&subject, self.estimated(&subject, plan)?, places);
+        // A server that was started takes the loads that the rules allow.
+        points.retain(|(_, found)| server.is_none() || found.as_ref().is_some_and(runs));
         let mut runs = vec![];
         for (place, (point, found)) in points.iter().enumerate().take_while(|_| !pressed()) {
             show_load((place, points.len()), point)?;
@@ -341,29 +454,29 @@ impl Bench {
                 break;
             }
         }
-        self.print(&runs)
+        Ok(runs)
     }
 
     /// Keeps the record of a server that is absent, under the first of the loads.
     fn absent(
         &self,
-        (catalog, scenario): (&Catalog, Scenario),
+        plan: &BenchPlan<'_>,
+        scenario: Scenario,
         absent: &AbsentServer,
-        trace: &StatedTrace,
         places: &mut RunPlaces,
-    ) -> Result<ExitStatus, CliError> {
+    ) -> Result<Vec<RunRecord>, CliError> {
         let (found, fix) = (visible(&absent.fault.found), &absent.fault.fix);
         writeln!(anstream::stderr(), "The server is not measured: {found}; {fix}")?;
         // Without a server, the model may be unknown: the record has no prediction then.
         let hardware = scenario.hardware.clone().filter(|_| scenario.model.is_some());
-        let subject = BenchSubject::of(catalog, Scenario { hardware, ..scenario })?;
-        let points = self.points(&subject, trace)?;
+        let subject = BenchSubject::of(plan.catalog, Scenario { hardware, ..scenario })?;
+        let points = self.points(&subject, plan)?;
         let point = points.first().cloned().unwrap_or_else(|| subject.point(self.arrival_variation));
         let estimate = subject.estimate(&point)?;
         let named = self.served_model.as_deref().or(subject.model());
         let run = absent.record(&subject, &point, (named.unwrap_or(UNKNOWN_MODEL), estimate.as_ref()));
         places.append(&run)?;
-        self.print(&[run])
+        Ok(vec![run])
     }
 
     fn print(&self, runs: &[RunRecord]) -> Result<ExitStatus, CliError> {
@@ -379,26 +492,17 @@ impl Bench {
         Ok(RunPlaces { file, store: store.as_deref().map(RunStore::open).transpose()? })
     }
 
-    /// Starts the server that all loads are sent to.
+    /// Starts the server that all loads are sent to, for the largest of them.
     fn started(
         &self,
         catalog: &Catalog,
-        scenario: &Scenario,
-        trace: &StatedTrace,
+        subject: &BenchSubject<'_>,
+        (scenario, largest): (&Scenario, &LoadPoint),
     ) -> Result<LaunchedServer, CliError> {
-        let subject = BenchSubject::of(catalog, scenario.clone())?;
-        let points = self.estimated(&subject, trace)?;
-        let points: Vec<LoadPoint> = points.into_iter().map(|(point, _)| point).collect();
-        let largest = LoadPoint::largest(&points).unwrap_or_else(|| subject.point(self.arrival_variation));
-        let Some(found) = subject.estimate(&largest)? else {
-            let fix = "add --hardware, e.g. --hardware 1xl40s";
-            return Err(Error::new(
-                "hardware",
-                "a launch without hardware",
-                "the hardware of this host",
-                fix,
-            )
-            .into());
+        let Some(found) = subject.estimate(largest)? else {
+            return Err(
+                Error::new("hardware", "no hardware", "the hardware of this host", "add --hardware").into()
+            );
         };
         let refused = || LaunchReport::refused(&found.question.runtime, found.candidate.violations.clone());
         let launch = found.launch.clone().unwrap_or_else(refused);
@@ -413,7 +517,7 @@ impl Bench {
             Ok(()) => LaunchedServer::Ready(server),
             Err(failed) => {
                 show_failure("did not start", &failed)?;
-                LaunchedServer::Failed(Box::new(failed.record(&subject, &largest, &found)))
+                LaunchedServer::Failed(Box::new(failed.record(subject, largest, &found)))
             }
         })
     }
@@ -451,23 +555,48 @@ impl Bench {
         Ok(Some(Arc::new(trace)))
     }
 
-    /// The loads.
-    fn points(&self, subject: &BenchSubject<'_>, trace: &StatedTrace) -> Result<Vec<LoadPoint>, Error> {
-        let keys = self.vary.iter().map(|text| VariedKey::parse(text)).collect::<Result<Vec<_>, Error>>()?;
-        match (trace, self.suite) {
-            (Some(trace), _) => Ok(vec![LoadPoint::of_trace(trace.clone())]),
-            (None, Some(suite)) => Ok(suite.points()),
-            (None, None) => subject.point(self.arrival_variation).varied(self.arrival_variation, &keys),
-        }
+    /// The loads of a deployment.
+    fn points(&self, subject: &BenchSubject<'_>, plan: &BenchPlan<'_>) -> Result<Vec<LoadPoint>, Error> {
+        let keys = &plan.matrix.load_keys;
+        let all = match (&plan.trace, self.suite) {
+            (Some(trace), _) => vec![LoadPoint::of_trace(trace.clone())],
+            (None, Some(suite)) => suite.points(),
+            (None, None) => subject.point(self.arrival_variation).varied(self.arrival_variation, keys)?,
+        };
+        Ok(plan.matrix.of_shard(all))
     }
 
     /// The loads, each with its estimate.
-    fn estimated(&self, subject: &BenchSubject<'_>, trace: &StatedTrace) -> Result<Vec<Estimated>, Error> {
+    fn estimated(&self, subject: &BenchSubject<'_>, plan: &BenchPlan<'_>) -> Result<Vec<Estimated>, Error> {
         let of = |point: LoadPoint| -> Result<Estimated, Error> {
             let found = subject.estimate(&point)?;
             Ok((point, found))
         };
-        self.points(subject, trace)?.into_iter().map(of).collect()
+        self.points(subject, plan)?.into_iter().map(of).collect()
+    }
+
+    /// The loads of all deployments, with their time and cost by their estimates.
+    fn plan_table(&self, plan: &BenchPlan<'_>) -> Result<String, Error> {
+        let settings = self.settings(self.endpoint.as_deref().unwrap_or(NOWHERE))?;
+        let mut table = DryRun::new(settings, plan.matrix.varies_deployments());
+        for deployment in &plan.matrix.deployments {
+            if !self.launch {
+                let subject = BenchSubject::of(plan.catalog, deployment.scenario.clone())?;
+                table.add(&deployment.name, &self.estimated(&subject, plan)?);
+                continue;
+            }
+            match self.allowed(plan, deployment) {
+                Ok(allowed) => {
+                    table.add(&deployment.name, &allowed.points);
+                    table.left_out.extend(allowed.refused);
+                }
+                Err(fault) if !deployment.name.is_empty() => {
+                    table.left_out.push((deployment.name.clone(), fault.to_string()));
+                }
+                Err(fault) => return Err(fault),
+            }
+        }
+        Ok(table.text())
     }
 }
 
@@ -485,30 +614,29 @@ fn show_rest(loads: usize) -> Result<(), CliError> {
     Ok(())
 }
 
-/// The loads of a measurement, with their time and cost by their estimates.
-fn plan_table(settings: &BenchSettings, points: &[Estimated]) -> String {
-    let mut sums = [Some(0.0), Some(0.0)];
-    let number =
-        |value: Option<f64>, digits: usize| value.map_or("?".to_owned(), |it| format!("{it:.digits$}"));
-    let rows: Vec<Vec<String>> = points
-        .iter()
-        .map(|(point, found)| {
-            let seconds = settings.seconds(point, found.as_ref());
-            let per_hour = found.as_ref().and_then(|found| found.candidate.metrics.as_ref()?.usd_per_hour);
-            let usd = seconds.zip(per_hour).map(|(seconds, usd)| seconds / 3600.0 * usd);
-            for (sum, part) in sums.iter_mut().zip([seconds, usd]) {
-                *sum = sum.zip(part).map(|(sum, part)| sum + part);
-            }
-            let requests = settings.counted(point);
-            let cells = [point.isl, point.osl].map(|tokens| tokens.to_string());
-            let load = [point.load_text(), requests.end.to_string(), number(seconds, 1), number(usd, 3)];
-            cells.into_iter().chain(load).collect()
-        })
-        .collect();
-    let [seconds, usd] = sums;
-    let header = ["ISL", "OSL", "load", "requests", "s", "USD"];
-    let (count, lines) = (points.len(), table(&header, rows));
-    format!("{lines}\n{count} loads: {} s, {} USD\n", number(seconds, 0), number(usd, 2))
+/// Whether a deployment runs under a load.
+fn runs(found: &EstimateResult) -> bool {
+    found.candidate.metrics.is_some()
+}
+
+/// A load of a deployment in words.
+fn load_of(deployment: &str, point: &LoadPoint) -> String {
+    let load = format!("ISL {}, OSL {}, {}", point.isl, point.osl, point.load_text());
+    if deployment.is_empty() { load } else { format!("{deployment}, {load}") }
+}
+
+/// Says what the rules leave out, and why.
+fn show_left_out(what: &str, reason: &str) -> Result<(), CliError> {
+    writeln!(anstream::stderr(), "Not measured: {}: {}", visible(what), visible(reason))?;
+    Ok(())
+}
+
+/// Shows on a terminal which of several deployments is started.
+fn show_deployment((place, all): (usize, usize), deployment: &BenchDeployment) -> Result<(), CliError> {
+    if all > 1 && !is_quiet() && std::io::stderr().is_terminal() {
+        writeln!(anstream::stderr(), "deployment {} of {all}: {}", place + 1, deployment.name)?;
+    }
+    Ok(())
 }
 
 /// Shows on a terminal which load is measured.

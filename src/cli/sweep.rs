@@ -1,4 +1,4 @@
-//! `sweep`: the metrics of every combination of varied keys; `merge`: shards as one file.
+//! `sweep`: the metrics of every combination of varied keys; `merge`: shards, of `bench` too, as one file.
 
 mod rows;
 
@@ -23,6 +23,7 @@ use crate::report::sweep::{PointStatus, SHOWN_ROWS, ShardNumber, SweepReport, Sw
 #[cfg(feature = "parquet")]
 use crate::report::sweep::{cells, columns};
 use crate::request::RequestControl;
+use crate::request::runs::{is_run, lines_of as lines_of_runs, merged, read_runs};
 use crate::request::simulate::SimulatedTraffic;
 use crate::request::sweep::merge::{RowFormat, ShardLines, merge, merge_reports};
 use crate::request::sweep::{PreparedSweep, SweepRequest};
@@ -258,10 +259,10 @@ fn note(done: u64, all: u64) -> Result<(), CliError> {
 
 #[derive(Clone, Debug, clap::Args)]
 pub struct Merge {
-    /// Files of the shards of one sweep: CSV, JSON Lines or JSON
+    /// Files of the shards of one sweep: CSV, JSON Lines or JSON; or of runs: JSON Lines
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// Write the merged sweep to a file instead of standard output
+    /// Write the merged sweep or runs to a file instead of standard output
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub out: Option<PathBuf>,
 }
@@ -271,6 +272,7 @@ impl Merge {
         let first = self.files.first().and_then(|path| format_of(path));
         let one = first.filter(|_| self.files.iter().all(|path| format_of(path) == first));
         let rows = match one {
+            Some(Format::JsonLines) if self.begins_with_a_run()? => return self.runs(),
             Some(Format::Csv) => RowFormat::Csv,
             Some(Format::JsonLines) => RowFormat::JsonLines,
             Some(Format::Json | Format::Table) => return self.reports(),
@@ -290,17 +292,37 @@ impl Merge {
         let shards = || self.files.iter().map(shard).collect::<Result<Vec<_>, Error>>();
         // Everything is checked before anything is written.
         merge(rows, shards()?, |_| Ok::<(), CliError>(()))?;
-        if let Some(out) =
-            self.out.as_ref().filter(|out| self.files.iter().any(|path| file::is_same(path, out)))
-        {
-            let fix = "write to a file of its own";
-            return Err(Error::new("out", file::shown(out), "no file of a shard", fix).into());
-        }
+        self.check_out()?;
         let mut writer = RowWriter::new(rows, self.out.as_deref());
         writer.create()?;
         merge(rows, shards()?, |line| writer.text(line))?;
         writer.flush()?;
         Ok(ExitStatus::Success)
+    }
+
+    /// Checks that the merged file is none of the shards.
+    fn check_out(&self) -> Result<(), Error> {
+        let same = |out: &&PathBuf| self.files.iter().any(|path| file::is_same(path, out));
+        self.out.as_ref().filter(same).map_or(Ok(()), |out| {
+            Err(Error::new("out", file::shown(out), "no file of a shard", "write to a file of its own"))
+        })
+    }
+
+    fn begins_with_a_run(&self) -> Result<bool, Error> {
+        let Some(first) = self.files.first() else { return Ok(false) };
+        lines_of(first)?.next().map_or(Ok(false), |line| Ok(is_run(&line?)))
+    }
+
+    /// Runs of `bench`, which belong together whatever command measured them.
+    fn runs(&self) -> Result<ExitStatus, CliError> {
+        let read = |path: &PathBuf| {
+            let name = file::shown(path);
+            read_runs(&file::read_most(path, FileSizeLimit::Answer)?, &name).map(|runs| (name, runs))
+        };
+        let runs = merged(self.files.iter().map(read).collect::<Result<Vec<_>, Error>>()?)?;
+        self.check_out()?;
+        let output = OutputArgs { json: true, out: self.out.clone(), ..OutputArgs::default() };
+        output.write(&lines_of_runs(&runs))
     }
 
     fn reports(&self) -> Result<ExitStatus, CliError> {

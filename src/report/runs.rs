@@ -10,6 +10,7 @@ use super::number::digits;
 use super::table::table;
 use super::telemetry::telemetry_lines;
 use crate::spec::run::RunRecord;
+use crate::spec::visible::visible;
 
 fn ms(value: Option<f64>) -> String {
     value.map_or(String::new(), digits)
@@ -38,16 +39,28 @@ const HEADER: [&str; 15] = [
     "note",
 ];
 
-/// Runs, a line each: times in ms, and measured over predicted. `doubt` says why a run is not learned from. Below are the
+/// What distinguishes runs of several deployments, before their loads.
+const DEPLOYMENT: [(&str, fn(&RunRecord) -> String); 5] = [
+    ("model", |run| visible(&run.model_id).into_owned()),
+    ("runtime", |run| visible(&run.runtime_id).into_owned()),
+    ("hardware", |run| visible(run.hardware_id.as_deref().unwrap_or_default()).into_owned()),
+    ("weights", |run| visible(run.quant.as_deref().unwrap_or_default()).into_owned()),
+    ("plan", |run| visible(run.plan.as_deref().unwrap_or_default()).into_owned()),
+];
+
+/// Runs, a line each: times in ms, and measured over predicted; before these what their deployments differ by. `doubt` says why a run is not learned from. Below are the
 /// readings of the machine, under the load of each where there are several.
 pub fn runs_table(runs: &[RunRecord]) -> String {
     let predicted = runs.iter().any(|run| run.prediction.is_some());
     let shown = |column: usize| predicted || !(11..=13).contains(&column);
-    let header: Vec<&str> =
-        HEADER.iter().enumerate().filter(|(column, _)| shown(*column)).map(|(_, name)| *name).collect();
+    let differs = |of: fn(&RunRecord) -> String| runs.windows(2).any(|pair| of(&pair[0]) != of(&pair[1]));
+    let differing: Vec<_> = DEPLOYMENT.into_iter().filter(|(_, of)| differs(*of)).collect();
+    let figures = HEADER.iter().enumerate().filter(|(column, _)| shown(*column)).map(|(_, name)| *name);
+    let header: Vec<&str> = differing.iter().map(|(name, _)| *name).chain(figures).collect();
     let rows = runs.iter().map(|run| {
         let cells = cells(run).into_iter().enumerate();
-        cells.filter(|(column, _)| shown(*column)).map(|(_, cell)| cell).collect::<Vec<_>>()
+        let figures = cells.filter(|(column, _)| shown(*column)).map(|(_, cell)| cell);
+        differing.iter().map(|(_, of)| of(run)).chain(figures).collect::<Vec<_>>()
     });
     let mut text = table(&header, rows);
     for run in runs.iter().filter(|run| run.telemetry.is_some()) {

@@ -23,6 +23,8 @@ pub enum GapCause {
     MemoryShort,
     /// The client takes the time of saturated processors.
     ClientSaturates,
+    /// The link of a GPU has fewer lanes than the GPU can use, and devices send to each other.
+    FewLanes,
 }
 
 /// A cause that the readings of a run show.
@@ -58,7 +60,7 @@ struct CauseEntry {
     check: &'static str,
 }
 
-const CAUSES: [CauseEntry; 6] = [
+const CAUSES: [CauseEntry; 7] = [
     CauseEntry {
         cause: GapCause::GpuThrottled,
         read: |run| run.worst(|gpu| gpu.throttled, "heat or the supply slows a GPU"),
@@ -98,6 +100,12 @@ const CAUSES: [CauseEntry; 6] = [
         cause: GapCause::ClientSaturates,
         read: |run| run.saturated(),
         check: "measure with the client on another machine",
+    },
+    CauseEntry {
+        cause: GapCause::FewLanes,
+        read: |run| run.few_lanes(),
+        check: "`nvidia-smi -q` lists the link width under `GPU Link Info`; where the devices have no other link, use a slot \
+                with all lanes, or state its bandwidth with --link",
     },
 ];
 
@@ -156,6 +164,16 @@ impl ReadRun<'_> {
         let client = readings.client_use?.mean;
         let words = format!("the processors are {} in use, a part of it by the client", percent(used));
         (used >= SATURATED).then_some((Some(client), words))
+    }
+
+    fn few_lanes(&self) -> ReadCause {
+        self.run.devices.filter(|devices| *devices > 1)?;
+        let links = self.gpus.iter().filter_map(|gpu| {
+            let (now, most) = (gpu.readings.pcie_lanes?.max, gpu.readings.pcie_lanes_limit?.max);
+            (now < most).then_some((now, most))
+        });
+        let (now, most) = links.min_by(|a, b| a.0.total_cmp(&b.0))?;
+        Some((None, format!("the PCIe link of a GPU has {} of {} lanes", digits(now), digits(most))))
     }
 }
 
@@ -265,5 +283,16 @@ mod tests {
         assert_eq!(causes(&found), [GapCause::MemoryShort]);
         found.telemetry.as_mut().unwrap().machine = ReportingMachine::Client;
         assert_eq!(causes(&found), []);
+    }
+
+    #[test]
+    fn lanes_count_only_where_devices_send_to_each_other() {
+        let gpu =
+            [(GpuReading::InUse, 0.99), (GpuReading::PcieLanes, 4.0), (GpuReading::PcieLanesLimit, 16.0)];
+        let one = run(&[], &gpu);
+        assert_eq!(causes(&one), []);
+        let two = RunRecord { devices: Some(2), ..one };
+        let [found] = &suspect_causes(&two)[..] else { panic!("{two:?}") };
+        assert!(found.text().contains("has 4 of 16 lanes"), "{found:?}");
     }
 }

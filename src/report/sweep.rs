@@ -15,6 +15,8 @@ use super::simulated_point::{
     SIMULATED_FIGURES, SIMULATED_REASON, SIMULATED_REPLICAS, SimulatedFigure, SimulatedPoint,
 };
 use super::table::{grouped, table as lines};
+use crate::spec::error::Error;
+use crate::spec::limits::SHARDS;
 use crate::spec::objective::Metric;
 use crate::spec::scenario::Scenario;
 use crate::spec::vary::VariedKey;
@@ -56,6 +58,27 @@ pub struct ShardNumber {
     pub number: u64,
     /// Number of shards.
     pub of: u64,
+}
+
+impl ShardNumber {
+    /// Checks that it is one of the shards.
+    ///
+    /// # Errors
+    /// There are too many shards, or there is none of this number.
+    pub fn check(self) -> Result<(), Error> {
+        let ShardNumber { number, of } = self;
+        SHARDS.check_whole("shard", of)?;
+        if number == 0 || number > of {
+            let expected = "a number from 1 to the number of shards";
+            return Err(Error::new("shard", format!("{number}/{of}"), expected, "write 1/4"));
+        }
+        Ok(())
+    }
+
+    /// Whether it has the point at a place, which count from 0.
+    pub fn has(self, place: u64) -> bool {
+        place % self.of == self.number - 1
+    }
 }
 
 /// A point of a sweep with its metrics.

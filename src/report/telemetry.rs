@@ -48,6 +48,9 @@ fn machine(found: &RunTelemetry) -> String {
         if_any(readings.disk_written_bytes_s, megabytes, "{} MB/s to disks"),
         if_any(readings.network_received_bytes_s, megabytes, "{} MB/s received"),
         if_any(readings.network_sent_bytes_s, megabytes, "{} MB/s sent"),
+        if_any(readings.infiniband_received_bytes_s, megabytes, "{} MB/s received over InfiniBand"),
+        if_any(readings.infiniband_sent_bytes_s, megabytes, "{} MB/s sent over InfiniBand"),
+        if_any(readings.remote_pages_s, digits, "{} pages/s of remote memory"),
     ]);
     let samples = count(found.samples, "sample");
     format!("{name}: {parts}; {samples}, {} of the time", percent(found.sampling_share))
@@ -59,6 +62,16 @@ fn of_all(gpus: &[&GpuTelemetry], of: fn(&GpuReadings) -> Option<ReadingSummary>
     let mean = found.iter().map(|one| one.mean).sum::<f64>() / found.len() as f64;
     let max = found.iter().map(|one| one.max).reduce(f64::max)?;
     Some(ReadingSummary { mean, max, ..*found.first()? })
+}
+
+/// The link of the GPU with the fewest lanes.
+fn pcie_link(gpus: &[&GpuTelemetry]) -> Option<String> {
+    let links = gpus.iter().filter_map(|gpu| Some((gpu.readings.pcie_lanes?.max, &gpu.readings)));
+    let (lanes, link) = links.min_by(|a, b| a.0.total_cmp(&b.0))?;
+    let generation = link.pcie_generation.map(|found| format!(" {}.0", found.max));
+    let limit = link.pcie_lanes_limit.filter(|limit| limit.max > lanes);
+    let limit = limit.map(|limit| format!(" of x{}", limit.max)).unwrap_or_default();
+    Some(["PCIe", &generation.unwrap_or_default(), " x", &lanes.to_string(), &limit].concat())
 }
 
 fn gpus(run: &RunRecord, found: &RunTelemetry) -> Option<String> {
@@ -76,6 +89,9 @@ fn gpus(run: &RunRecord, found: &RunTelemetry) -> Option<String> {
         if_any(of(|all| all.power_capped), percent, "at that limit {} of the time"),
         if_any(of(|all| all.throttled), percent, "slowed {} of the time"),
         of(|all| all.celsius).map(|found| format!("up to {} °C", digits(found.max))),
+        pcie_link(&serving),
+        if_any(of(|all| all.pcie_received_bytes_s), megabytes, "{} MB/s received over it"),
+        if_any(of(|all| all.pcie_sent_bytes_s), megabytes, "{} MB/s sent over it"),
     ]);
     Some(format!("{}, each: {parts}", [&serving.len().to_string(), " x ", &*name].concat()))
 }

@@ -34,6 +34,36 @@ pub fn read_runs(text: &str, name: &str) -> Result<Vec<RunRecord>, Error> {
     lines.enumerate().map(read).collect()
 }
 
+/// The runs of several files as one: each id once, in the order of the files.
+///
+/// # Errors
+/// Two runs that differ have one id.
+pub fn merged(files: Vec<(String, Vec<RunRecord>)>) -> Result<Vec<RunRecord>, Error> {
+    let (mut places, mut merged) = (HashMap::<String, usize>::new(), Vec::<RunRecord>::new());
+    for (file, runs) in files {
+        for run in runs {
+            match places.get(&run.run_id).and_then(|place| merged.get(*place)) {
+                Some(known) if *known != run => {
+                    let fix = "keep the file of one of them";
+                    let found = format!("two runs with the id {}", run.run_id);
+                    return Err(Error::new("run_id", found, "an id for each run", fix).in_file(file));
+                }
+                Some(_) => {}
+                None => {
+                    places.insert(run.run_id.clone(), merged.len());
+                    merged.push(run);
+                }
+            }
+        }
+    }
+    Ok(merged)
+}
+
+/// Whether a line is of a file of runs.
+pub fn is_run(line: &str) -> bool {
+    serde_json::from_str::<serde_json::Value>(line).is_ok_and(|run| run.get("run_id").is_some())
+}
+
 /// Runs as a text with a run a line.
 pub fn lines_of(runs: &[RunRecord]) -> String {
     let line = |run| serde_json::to_string(run).expect("runs have only text keys") + "\n";

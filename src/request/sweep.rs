@@ -21,7 +21,6 @@ use super::{RequestControl, posed, value};
 use crate::report::simulated_point::SimulatedPoint;
 use crate::report::sweep::{PointOutcome, ShardNumber, SweepReport, SweepRow};
 use crate::spec::error::Error;
-use crate::spec::limits::SHARDS;
 use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
 use grid::SweepGrid;
@@ -62,13 +61,7 @@ impl<'a> PreparedSweep<'a> {
     /// A key, a value, a name or the shard is faulty.
     pub fn new(catalog: &'a Catalog, request: &SweepRequest) -> Result<PreparedSweep<'a>, Error> {
         let grid = SweepGrid::new(&request.scenario, &request.vary)?;
-        if let Some(ShardNumber { number, of }) = request.shard {
-            SHARDS.check_whole("shard", of)?;
-            if number == 0 || number > of {
-                let expected = "a number from 1 to the number of shards";
-                return Err(Error::new("shard", format!("{number}/{of}"), expected, "write 1/4"));
-            }
-        }
+        request.shard.map_or(Ok(()), ShardNumber::check)?;
         let traffic = request.traffic.clone();
         traffic.as_ref().map_or(Ok(()), SimulatedTraffic::check)?;
         let evaluator = PointEvaluator::new(catalog);

@@ -119,6 +119,12 @@ readings! {
     network_received_bytes_s NetworkReceivedBytesS Sum;
     /// Bytes sent per second by network adapters.
     network_sent_bytes_s NetworkSentBytesS Sum;
+    /// Bytes received per second by adapters of InfiniBand and RoCE, without those that the network adapters count.
+    infiniband_received_bytes_s InfinibandReceivedBytesS Sum;
+    /// Bytes sent per second by these.
+    infiniband_sent_bytes_s InfinibandSentBytesS Sum;
+    /// Pages of memory per second that processors are given from another NUMA node than theirs.
+    remote_pages_s RemotePagesS Sum;
 }
 
 readings! {
@@ -146,6 +152,16 @@ readings! {
     power_capped PowerCapped Max;
     /// Share of the time for which heat or its supply slows it.
     throttled Throttled Max;
+    /// Bytes that it receives over PCIe per second.
+    pcie_received_bytes_s PcieReceivedBytesS Sum;
+    /// Bytes that it sends over PCIe per second.
+    pcie_sent_bytes_s PcieSentBytesS Sum;
+    /// Generation of PCIe that its link has now.
+    pcie_generation PcieGeneration Max;
+    /// Lanes of its PCIe link now.
+    pcie_lanes PcieLanes Max;
+    /// The most lanes that it can have.
+    pcie_lanes_limit PcieLanesLimit Max;
 }
 
 /// A GPU.

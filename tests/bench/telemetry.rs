@@ -54,6 +54,10 @@ fn machine() -> tempfile::TempDir {
         ("proc/net/dev", "Inter-| Receive\n lo: 9 0 0 0 0 0 0 0 9 0\neth0: 500 1 0 0 0 0 0 0 100 1\n"),
         ("sys/block/sda/device/model", "disk\n"),
         ("sys/class/net/eth0/device/vendor", "0x8086\n"),
+        ("sys/class/infiniband/mlx5_0/ports/1/counters/port_rcv_data", "7\n"),
+        ("sys/class/infiniband/mlx5_0/ports/1/counters/port_xmit_data", "7\n"),
+        ("sys/devices/system/node/node0/numastat", "numa_hit 9\nlocal_node 9\nother_node 0\n"),
+        ("sys/devices/system/node/node1/numastat", "numa_hit 9\nlocal_node 9\nother_node 0\n"),
     ];
     files.into_iter().for_each(|(path, text)| write(folder.path(), path, text));
     let gpu = [
@@ -64,6 +68,9 @@ fn machine() -> tempfile::TempDir {
         ("mem_info_vram_total", "64000000000\n"),
         ("mem_info_vram_used", "48000000000\n"),
         ("pp_dpm_sclk", "0: 500Mhz\n1: 1400Mhz *\n2: 1700Mhz\n"),
+        ("current_link_speed", "32.0 GT/s PCIe\n"),
+        ("current_link_width", "8\n"),
+        ("max_link_width", "16\n"),
         ("hwmon/hwmon7/power1_average", "295000000\n"),
         ("hwmon/hwmon7/power1_cap", "300000000\n"),
         ("hwmon/hwmon7/temp2_input", "88000\n"),
@@ -101,6 +108,10 @@ fn run_on(root: &Path, settings: BenchSettings, point: &LoadPoint) -> RunRecord 
                 let energy = (lasted * 10.0 * 1e6) as u64 % 10_000_000;
                 replace(root, "sys/class/powercap/intel-rapl:0/energy_uj", &energy.to_string());
                 times(root, (lasted * 100.0) as u64);
+                let words = ((lasted * 250e6) as u64).to_string();
+                replace(root, "sys/class/infiniband/mlx5_0/ports/1/counters/port_xmit_data", &words);
+                let pages = format!("numa_hit 9\nother_node {}\n", (lasted * 1000.0) as u64);
+                replace(root, "sys/devices/system/node/node1/numastat", &pages);
                 std::thread::sleep(Duration::from_millis(2));
             }
         });
@@ -146,7 +157,13 @@ fn the_machine_of_a_server_is_read_while_it_is_measured() {
     assert!(readings.memory_watts.is_none() && readings.processor_throttled.is_none());
     let none = ReadingSummary::default();
     assert_eq!((readings.disk_read_bytes_s, readings.network_sent_bytes_s), (Some(none), Some(none)));
+    is_near(readings.infiniband_sent_bytes_s, 1e9, 0.2);
+    assert_eq!(readings.infiniband_received_bytes_s, Some(none));
+    is_near(readings.remote_pages_s, 1000.0, 0.2);
     let [gpu] = &found.gpus[..] else { panic!("{found:?}") };
+    is_near(gpu.readings.pcie_generation, 5.0, 1e-9);
+    is_near(gpu.readings.pcie_lanes, 8.0, 1e-9);
+    is_near(gpu.readings.pcie_lanes_limit, 16.0, 1e-9);
     assert_eq!(gpu.name.as_deref(), Some("AMD Instinct MI210"));
     is_near(gpu.readings.in_use, 0.6, 1e-9);
     is_near(gpu.readings.memory_used_gb, 48.0, 1e-9);
@@ -159,6 +176,7 @@ fn the_machine_of_a_server_is_read_while_it_is_measured() {
     assert!((joules / 295.0 - 1.0).abs() < 1e-9, "{joules} W");
     let text = telemetry_lines(&run);
     assert!(text.contains("1 x AMD Instinct MI210, each: 60 % in use"), "{text}");
+    assert!(text.contains("PCIe 5.0 x8 of x16") && text.contains("pages/s of remote memory"), "{text}");
 }
 
 #[test]
@@ -237,6 +255,14 @@ int nvmlDeviceGetTemperature(void *device, u sensor, u *celsius) { *celsius = 71
 int nvmlDeviceGetEnforcedPowerLimit(void *device, u *mw) { *mw = 350000; return 0; }
 int nvmlDeviceGetPowerUsage(void *device, u *mw) { *mw = 1; return 0; }
 int nvmlDeviceGetTotalEnergyConsumption(void *device, ull *mj) { *mj = now() * (serves(device) ? 300e3 : 20e3); return 0; }
+int nvmlDeviceGetCurrPcieLinkGeneration(void *device, u *found) { *found = 4; return 0; }
+int nvmlDeviceGetCurrPcieLinkWidth(void *device, u *found) { *found = 8; return 0; }
+int nvmlDeviceGetMaxPcieLinkWidth(void *device, u *found) { *found = 16; return 0; }
+struct field { u id, scope; long long at, took; u type, fault; ull value; };
+int nvmlDeviceGetFieldValues(void *device, int count, struct field *all) {
+    for (int i = 0; i < count; i++) { all[i].type = 3; all[i].fault = 0; all[i].value = now() * (all[i].id == 197 ? 2e9 : 5e8); }
+    return 0;
+}
 int nvmlDeviceGetCurrentClocksThrottleReasons(void *device, ull *reasons) {
     static int calls;
     *reasons = serves(device) && calls++ % 4 == 0 ? 0x4 : 0x1;
@@ -270,6 +296,10 @@ fn gpus_of_nvidia_are_read_by_the_library_of_their_driver() {
     is_near(gpu.readings.celsius, 71.0, 1e-9);
     is_near(gpu.readings.watts, 300.0, 0.05);
     is_near(gpu.readings.watts_limit, 350.0, 1e-9);
+    is_near(gpu.readings.pcie_sent_bytes_s, 2e9, 0.05);
+    is_near(gpu.readings.pcie_received_bytes_s, 5e8, 0.05);
+    is_near(gpu.readings.pcie_generation, 4.0, 1e-9);
+    is_near(gpu.readings.pcie_lanes_limit, 16.0, 1e-9);
     is_near(gpu.readings.power_capped, 0.25, 0.3);
     assert_eq!(gpu.readings.throttled, Some(ReadingSummary::default()));
     let joules = found.joules_per_token.unwrap() * run.metrics.decode_toks_sec.unwrap();

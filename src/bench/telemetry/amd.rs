@@ -46,6 +46,7 @@ impl AmdGpu {
         let limit = of_sensor("power1_cap").filter(|limit| *limit > 0.0);
         let clocks = text_of(&self.device.join("pp_dpm_sclk")).unwrap_or_default();
         let clock = of_sensor("freq1_input").map(|hertz| hertz / MEGA).or_else(|| clock_in(&clocks, true));
+        let speed = text_of(&self.device.join("current_link_speed"));
         let capped = watts.zip(limit).map(|(watts, limit)| f64::from(watts >= limit * AT_LIMIT));
         let all = [
             (GpuReading::InUse, of_device("gpu_busy_percent").map(|percent| percent / 100.0)),
@@ -57,6 +58,9 @@ impl AmdGpu {
             (GpuReading::Watts, watts.map(|micro| micro / MEGA)),
             (GpuReading::WattsLimit, limit.map(|micro| micro / MEGA)),
             (GpuReading::PowerCapped, capped),
+            (GpuReading::PcieGeneration, speed.and_then(|speed| generation_of(&speed))),
+            (GpuReading::PcieLanes, of_device("current_link_width")),
+            (GpuReading::PcieLanesLimit, of_device("max_link_width")),
         ];
         all.into_iter().filter_map(|(kind, value)| Some((kind, 0, RawReading::Gauge(value?)))).collect()
     }
@@ -73,6 +77,17 @@ fn clock_in(states: &str, active: bool) -> Option<f64> {
     states.filter_map(clock).reduce(f64::max)
 }
 
+/// Transfer rates of a lane by generation of PCIe, GT/s, as the kernel spells them:
+/// <https://docs.kernel.org/admin-guide/abi-testing.html>, `current_link_speed`.
+const LANE_RATES: [&str; 6] = ["2.5", "5.0", "8.0", "16.0", "32.0", "64.0"];
+
+/// The generation of PCIe whose lanes have a rate, `16.0 GT/s PCIe`.
+fn generation_of(speed: &str) -> Option<f64> {
+    let rate = speed.split_whitespace().next()?;
+    let generations = (1..).map(f64::from).zip(LANE_RATES);
+    generations.filter(|(_, known)| *known == rate).map(|(generation, _)| generation).next()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -82,5 +97,11 @@ mod tests {
         let states = "0: 500Mhz\n1: 1500Mhz *\n2: 2100Mhz\nS: x\n: nanMhz *\n";
         assert_eq!((clock_in(states, true), clock_in(states, false)), (Some(1500.0), Some(2100.0)));
         assert_eq!(clock_in("", true), None);
+    }
+
+    #[test]
+    fn the_generation_is_that_of_the_rate() {
+        assert_eq!(generation_of("16.0 GT/s PCIe\n"), Some(4.0));
+        assert_eq!((generation_of("Unknown"), generation_of("")), (None, None));
     }
 }

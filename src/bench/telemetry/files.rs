@@ -2,7 +2,8 @@
 //!
 //! Meanings and units are those of the documents of the kernel, <https://docs.kernel.org>: filesystems/proc, block/stat
 //! (sectors of 512 bytes), accounting/psi, power/powercap/powercap, hwmon/sysfs-interface, admin-guide/pm/cpufreq,
-//! admin-guide/thermal/intel_thermal_throttle; and of proc_pid_stat(5). A file that is absent, unreadable or other than
+//! admin-guide/thermal/intel_thermal_throttle, admin-guide/numastat; of proc_pid_stat(5); and of
+//! <https://docs.kernel.org/admin-guide/abi-stable.html> for counters of InfiniBand (words of 4 bytes). A file that is absent, unreadable or other than
 //! documented has no reading.
 
 use std::fs::{self, File};
@@ -20,6 +21,8 @@ const MOST_ENTRIES: usize = 4096;
 const MOST_FREQUENCIES: usize = 16;
 const KIB: f64 = 1024.0;
 const SECTOR: f64 = 512.0;
+/// Bytes of a word in the counters of InfiniBand.
+const WORD: f64 = 4.0;
 const MICRO: f64 = 1e-6;
 
 /// The text of a file. A pipe in its place would never end.
@@ -46,6 +49,14 @@ pub(super) fn numbered(folder: &Path, prefix: &str) -> Vec<(u64, PathBuf)> {
         Some((number.parse().ok().filter(|_| whole)?, path))
     };
     let mut found: Vec<(u64, PathBuf)> = entries.filter_map(|entry| of(entry.path())).collect();
+    found.sort();
+    found
+}
+
+/// Entries of a folder by their names.
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().take(MOST_ENTRIES).flatten();
+    let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
     found.sort();
     found
 }
@@ -150,10 +161,32 @@ fn energies(root: &Path) -> Vec<NumberFile> {
     all.into_iter().filter_map(of).collect()
 }
 
+/// Counters of a port of InfiniBand or RoCE, whose data no network adapter counts.
+const PORT_COUNTERS: [(&str, MachineReading); 2] = [
+    ("counters/port_rcv_data", MachineReading::InfinibandReceivedBytesS),
+    ("counters/port_xmit_data", MachineReading::InfinibandSentBytesS),
+];
+
+fn infiniband(root: &Path) -> Vec<NumberFile> {
+    let adapters = entries(&root.join("sys/class/infiniband"));
+    let ports = adapters.into_iter().flat_map(|adapter| entries(&adapter.join("ports")));
+    let of = |(part, port): (u64, PathBuf)| {
+        PORT_COUNTERS.map(|(name, kind)| NumberFile {
+            kind,
+            part,
+            path: port.join(name),
+            scale: WORD,
+            growth: NumberGrowth::Counter,
+        })
+    };
+    (0..).zip(ports).flat_map(of).collect()
+}
+
 impl MachineFiles {
     /// Those of the machine whose files are below `root`.
     pub(super) fn find(root: &Path) -> MachineFiles {
-        let numbers = processors(root).into_iter().chain(temperatures(root)).chain(energies(root));
+        let kinds: [fn(&Path) -> Vec<NumberFile>; 4] = [processors, temperatures, energies, infiniband];
+        let numbers = kinds.into_iter().flat_map(|of| of(root));
         // A file that cannot be read now, for want of rights, cannot be later.
         let numbers = numbers.filter(|file| file.read().is_some()).collect();
         MachineFiles { root: root.to_owned(), numbers }
@@ -168,13 +201,14 @@ impl MachineFiles {
         let numbers = self.numbers.iter();
         let mut found: RawReadings<MachineReading> =
             numbers.filter_map(|file| Some((file.kind, file.part, file.read()?))).collect();
-        let tables: [fn(&MachineFiles, &mut RawReadings<MachineReading>) -> Option<()>; 6] = [
+        let tables: [fn(&MachineFiles, &mut RawReadings<MachineReading>) -> Option<()>; 7] = [
             MachineFiles::uses,
             MachineFiles::memory,
             MachineFiles::swapped,
             MachineFiles::stalled,
             MachineFiles::disks,
             MachineFiles::network,
+            MachineFiles::remote_memory,
         ];
         for table in tables {
             let _ = table(self, &mut found);
@@ -281,6 +315,18 @@ impl MachineFiles {
                 let both = kinds.into_iter().zip(bytes).filter_map(|(kind, bytes)| Some((kind, bytes?)));
                 found.extend(both.map(|(kind, all)| (kind, part as u64, RawReading::Counter(all))));
             }
+        }
+        Some(())
+    }
+
+    /// Pages that nodes gave to processors of others: one in the table of each node.
+    fn remote_memory(&self, found: &mut RawReadings<MachineReading>) -> Option<()> {
+        let nodes = numbered(&self.root.join("sys/devices/system/node"), "node");
+        // With one node, no memory is remote.
+        for (part, node) in nodes.iter().filter(|_| nodes.len() > 1) {
+            let text = text_of(&node.join("numastat"))?;
+            let pages = parsed(text.lines().find_map(|line| line.strip_prefix("other_node "))?)?;
+            found.push((MachineReading::RemotePagesS, *part, RawReading::Counter(pages)));
         }
         Some(())
     }

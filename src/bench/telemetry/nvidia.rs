@@ -5,7 +5,10 @@ use std::path::Path;
 
 use nvml_wrapper::bitmasks::device::ThrottleReasons;
 use nvml_wrapper::enum_wrappers::device::{Clock, TemperatureSensor};
+use nvml_wrapper::enums::device::SampleValue;
 use nvml_wrapper::error::NvmlError;
+use nvml_wrapper::structs::device::FieldId;
+use nvml_wrapper::sys_exports::field_id::{NVML_FI_DEV_PCIE_COUNT_RX_BYTES, NVML_FI_DEV_PCIE_COUNT_TX_BYTES};
 use nvml_wrapper::{Device, Nvml};
 
 use super::series::{GB, MILLI, RawReading, RawReadings};
@@ -64,11 +67,28 @@ fn readings(device: &Device<'_>) -> RawReadings<GpuReading> {
         (GpuReading::WattsLimit, number(device.enforced_power_limit()).map(|milli| milli * MILLI)),
         (GpuReading::PowerCapped, has(ThrottleReasons::SW_POWER_CAP)),
         (GpuReading::Throttled, has(slowed)),
+        (GpuReading::PcieGeneration, number(device.current_pcie_link_gen())),
+        (GpuReading::PcieLanes, number(device.current_pcie_link_width())),
+        (GpuReading::PcieLanesLimit, number(device.max_pcie_link_width())),
     ];
     let gauges = gauges.into_iter().filter_map(|(kind, value)| Some((kind, RawReading::Gauge(value?))));
     // The counter of energy misses nothing between samples; GPUs before Volta have only their power now.
     let energy = device.total_energy_consumption().ok().map(|mj| RawReading::Counter(mj as f64 * MILLI));
     let power = || number(device.power_usage()).map(|milli| RawReading::Gauge(milli * MILLI));
     let watts = energy.or_else(power).map(|watts| (GpuReading::Watts, watts));
-    gauges.chain(watts).map(|(kind, raw)| (kind, 0, raw)).collect()
+    gauges.chain(watts).chain(sent_over_pcie(device)).map(|(kind, raw)| (kind, 0, raw)).collect()
+}
+
+/// Counters of the bytes over PCIe, of drivers that have them: a rate of now would take 20 ms for each direction.
+fn sent_over_pcie(device: &Device<'_>) -> Vec<(GpuReading, RawReading)> {
+    let fields = [NVML_FI_DEV_PCIE_COUNT_RX_BYTES, NVML_FI_DEV_PCIE_COUNT_TX_BYTES];
+    let kinds = [GpuReading::PcieReceivedBytesS, GpuReading::PcieSentBytesS];
+    let samples = device.field_values_for(&fields.map(FieldId)).unwrap_or_default();
+    let bytes = |value: SampleValue| match value {
+        SampleValue::U64(bytes) => Some(bytes as f64),
+        SampleValue::U32(bytes) => Some(f64::from(bytes)),
+        SampleValue::F64(_) | SampleValue::I64(_) => None,
+    };
+    let counted = samples.into_iter().map(|sample| bytes(sample.ok()?.value.ok()?));
+    kinds.into_iter().zip(counted).filter_map(|(kind, all)| Some((kind, RawReading::Counter(all?)))).collect()
 }
