@@ -63,6 +63,7 @@ pub mod simulated_figures;
 pub mod simulated_point;
 pub mod simulated_records;
 pub mod space;
+pub mod split_case;
 pub mod start;
 pub mod static_batch;
 pub mod suspect;

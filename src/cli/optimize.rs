@@ -37,7 +37,7 @@ pub struct Optimize {
     /// Show everything: memory, breakdown, alternatives, Pareto front, sources, search
     #[arg(long, help_heading = "Output")]
     pub detail: bool,
-    /// Add the analysis: best of each strategy, crossover to the runner-up, sensitivity to constraints
+    /// Show the analysis: whether to disaggregate, best of each strategy, crossover to the runner-up, sensitivity to constraints
     #[arg(long, help_heading = "Output")]
     pub why: bool,
     /// Simulate the best plans request by request, also where no percentile of a rate calls for it
@@ -104,7 +104,7 @@ impl Optimize {
             }
             return Ok(report.status.into());
         }
-        self.output.answer(&report, self.detail || self.why)?;
+        self.output.answer(&report, self.detail)?;
         let rows_only = self.pareto_out.is_some() || self.output.format() == Format::Csv;
         if let Some(thinned) = front_listed(&report).filter(|_| rows_only && !is_quiet()) {
             writeln!(anstream::stderr(), "note: {thinned}; --front all lists all")?;

@@ -9,6 +9,7 @@ use super::number::{
     change as signed, count, digits, format_metric, limit as spell, plain, requests, time, word,
 };
 use super::robustness::{Robustness, robustness};
+use super::split_case::{SplitCase, split_case};
 use crate::plan::parallel::Phase;
 use crate::quantity::read::Plain;
 use crate::search::change::Change;
@@ -23,6 +24,9 @@ use crate::spec::objective::{Direction, Metric};
 /// Why the best is the best.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Why {
+    /// Whether disaggregated serving is worth it; null on one device.
+    #[serde(default)]
+    pub split: Option<SplitCase>,
     /// Summary in one or two sentences.
     pub sentence: String,
     /// The objective's first metric, as named in results.
@@ -102,7 +106,7 @@ pub struct Gain {
     pub helps: bool,
 }
 
-fn figure(metric: Metric, value: f64) -> f64 {
+pub(super) fn figure(metric: Metric, value: f64) -> f64 {
     value / metric.entry().scale
 }
 
@@ -139,11 +143,13 @@ pub fn why(
     });
     let winner = StrategyFamily::of(&best.candidate);
     let runner = tried.iter().filter(|one| one.family != winner).find_map(|one| one.best.as_ref());
+    let crossovers: Vec<Crossing> = duels.iter().map(|(now, duel)| crossing(*now, duel)).collect();
     Some(Why {
+        split: split_case(problem, metric, best, &tried, &crossovers),
         sentence: sentence(problem, metric, best, runner),
         metric: metric.entry().column.to_string(),
         strategies: tried.iter().map(|one| strategy(problem, metric, one)).collect(),
-        crossovers: duels.iter().map(|(now, duel)| crossing(*now, duel)).collect(),
+        crossovers,
         worth: changes.iter().map(|tried| gain(problem, metric, best, tried)).collect(),
         robustness: robustness(problem, best, front),
     })

@@ -15,6 +15,7 @@ pub use recommend::{models, recommend};
 use super::infeasible;
 use super::launch::{first_command, read_back};
 use super::page::{BOLD, join, styled_within, wrap};
+use super::why;
 use crate::report::bounds::PriceBounds;
 use crate::report::constraint::Constraint;
 use crate::report::cost::CostReport;
@@ -48,6 +49,10 @@ pub fn optimize(answer: &OptimizeResult, width: usize) -> String {
             next(&[(line(&[&flags, "--detail"]), "all reasons")], width),
         ]);
     };
+    if answer.why.is_some() {
+        let rest = (line(&[&flags, "--why", "--detail"]), "the answer's other sections");
+        return join([head::answer(answer, best, width), why::why(answer), next(&[rest], width)]);
+    }
     let plan = format!("--plan {}", shell_word(&best.notation));
     let measured = next_run(best, answer.launch.as_ref());
     let explained = (line(&["explain", &flags, &plan, "--number tpot"]), SOURCES.to_owned());

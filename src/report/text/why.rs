@@ -1,4 +1,4 @@
-//! Why the best plan is the best: strategies, crossovers, sensitivity.
+//! Why the best plan is the best: the verdict on disaggregated serving, strategies, crossovers, sensitivity.
 
 use super::page::{bullet, heading, indent, paragraph, shorten};
 use crate::report::number::{digits, percent, requests};
@@ -15,7 +15,10 @@ const REASON: usize = 92;
 
 pub fn why(answer: &OptimizeResult) -> String {
     let Some(why) = &answer.why else { return String::new() };
-    let mut text = heading("Why", "");
+    let split = why.split.as_ref();
+    let split =
+        split.map(|case| heading("Is disaggregation worth it?", "") + &paragraph(&case.sentence) + "\n");
+    let mut text = split.unwrap_or_default() + &heading("Why", "");
     text.push_str(&paragraph(&why.sentence));
     text.push('\n');
     text.push_str(&strategies(why));
