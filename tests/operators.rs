@@ -287,7 +287,7 @@ fn one_node_carries_all_of_a_tensor_parallel_step() {
         let launches = sends.map(|line| line.layers).sum::<u64>() as f64;
         let expected = phase.communication_ms - launches * launch_ms;
         assert!((node.time_ms - expected).abs() < 1e-6 * phase.communication_ms, "{node:?}, {expected} ms");
-        assert_eq!(node.wire_bytes, phase.wire_bytes);
+        assert!(near(node.wire_bytes, phase.wire_bytes), "{node:?}");
     }
 }
 
