@@ -2,7 +2,7 @@
 
 use mantile::plan::parallel::Phase;
 use mantile::report::answer::forbidden;
-use mantile::report::breakdown::{Breakdown, shown};
+use mantile::report::breakdown::{Breakdown, Class, shown};
 use mantile::report::detail::{DeploymentDetail, detail};
 use mantile::report::parallel::parallel_graph;
 use mantile::report::prefill_flops::prefill_flops;
@@ -37,6 +37,20 @@ fn adds_up(case: &Case) -> Result<(), TestCaseError> {
         }
         let sent: f64 = phase.operators.iter().map(|line| line.wire_bytes).sum();
         prop_assert!(phase.wire_bytes >= sent, "{}: {} of {} B sent", name, sent, phase.wire_bytes);
+        prop_assert_eq!(phase.interconnect.len(), case.problem.cluster.tiers.len());
+        let over: f64 = phase.interconnect.iter().map(|one| one.wire_bytes).sum();
+        prop_assert!(
+            near(over, phase.wire_bytes),
+            "{}: {} of {} B over levels",
+            name,
+            over,
+            phase.wire_bytes
+        );
+        for one in &phase.interconnect {
+            prop_assert!((0.0..=1.0 + MARGIN).contains(&one.load_share), "{}: {:?}", name, one);
+            prop_assert!(near(one.time_ms, one.load_share * phase.time_ms), "{}: {:?}", name, one);
+            prop_assert!(one.time_ms > 0.0 || one.wire_bytes == 0.0, "{}: {:?}", name, one);
+        }
         for line in &phase.operators {
             prop_assert!(
                 (0.0..=1.0 + MARGIN).contains(&line.efficiency),
@@ -259,6 +273,37 @@ fn an_all_reduce_sends_once_or_twice_its_buffer() {
     for line in found.phases[0].operators.iter().filter(|line| line.module == "all_reduce") {
         let each = line.wire_bytes / line.layers as f64;
         assert!((buffer..=2.0 * buffer).contains(&each), "{each} B of a buffer of {buffer} B");
+    }
+}
+
+/// In one node, all collectives are on its links: they take what communication takes, less the launches.
+#[test]
+fn one_node_carries_all_of_a_tensor_parallel_step() {
+    let (problem, found) = known(&llama(), "1 x tp8 @1");
+    let launch_ms = problem.formats[0].plain().chip.collective_latency.value() * 1e3;
+    for phase in &found.phases {
+        let [node] = &phase.interconnect[..] else { panic!("{:?}", phase.interconnect) };
+        let sends = phase.operators.iter().filter(|line| line.class == Class::Communication);
+        let launches = sends.map(|line| line.layers).sum::<u64>() as f64;
+        let expected = phase.communication_ms - launches * launch_ms;
+        assert!((node.time_ms - expected).abs() < 1e-6 * phase.communication_ms, "{node:?}, {expected} ms");
+        assert!(near(node.wire_bytes, phase.wire_bytes), "{node:?}");
+    }
+}
+
+/// Over two nodes of tensor-parallel stages, the network carries the residual stream once, an eighth from each device.
+#[test]
+fn the_network_carries_what_a_stage_hands_over() {
+    let (problem, found) = known(&Scenario { hardware: Some("16xh100".into()), ..llama() }, "1 x tp8 pp2 @1");
+    let machine = problem.formats[0].plain();
+    let link = &machine.links[1];
+    for (phase, tokens) in found.phases.iter().zip([2048.0, 1.0]) {
+        let [node, network] = &phase.interconnect[..] else { panic!("{:?}", phase.interconnect) };
+        let bytes = tokens * 8192.0 / 8.0 * 2.0;
+        let rate = link.bandwidth.value() * machine.chip.collective_bandwidth.value();
+        assert!(near(network.wire_bytes, bytes), "{network:?}");
+        assert!(near(network.time_ms, (link.latency.value() + bytes / rate) * 1e3), "{network:?}");
+        assert!(node.wire_bytes > 100.0 * bytes, "{node:?}");
     }
 }
 

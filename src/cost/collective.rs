@@ -80,11 +80,23 @@ fn leg<R: Reading>(
 const PORTION: (&str, &str) = ("ranks of the group that this tier connects", "ranks that share the buffer");
 
 /// Cost of a collective.
+#[inline(always)]
 pub fn cost<R: Reading>(
     read: &R,
     collective: &Collective,
     batch: &Batch<Qty<R::N>>,
     machine: &Machine<Qty<R::N>>,
+) -> CollectiveCost<Qty<R::N>> {
+    cost_by_leg(read, collective, batch, machine, |_, _| {})
+}
+
+/// Cost of a collective; `each` sees the tier and the cost of every leg, without the launch.
+pub fn cost_by_leg<R: Reading>(
+    read: &R,
+    collective: &Collective,
+    batch: &Batch<Qty<R::N>>,
+    machine: &Machine<Qty<R::N>>,
+    mut each: impl FnMut(usize, &CollectiveCost<Qty<R::N>>),
 ) -> CollectiveCost<Qty<R::N>> {
     let bytes = payload(read, collective, batch, machine);
     let join = |a: Qty<R::N>, b: Qty<R::N>| if collective.concurrent { a.max(b) } else { a + b };
@@ -93,7 +105,12 @@ pub fn cost<R: Reading>(
         roofline_time: join(a.roofline_time, b.roofline_time),
         wire: a.wire + b.wire,
     };
-    let all = collective.phases.reduce(|one| leg(read, one, bytes, machine), both);
+    let seen = |one: &CollectivePhase| {
+        let cost = leg(read, one, bytes, machine);
+        each(one.tier, &cost);
+        cost
+    };
+    let all = collective.phases.reduce(seen, both);
     CollectiveCost { time: (machine.chip.collective_latency + all.time).is(&TIME), ..all }
 }
 

@@ -1,6 +1,7 @@
 //! Cost of a task of the plan. This is the only place that maps operators to formulas.
 
 use super::batch::Batch;
+use super::collective::{CollectiveCost, cost_by_leg};
 use super::cross::CrossAttentionShard;
 use super::elementwise::Elementwise;
 use super::experts::Experts;
@@ -33,7 +34,8 @@ struct OperatorShard<'a> {
     layer: &'a Elements,
 }
 
-/// Cost of a task. Collectives have no operations or device bytes of their own.
+/// Cost of a task; `leg` sees the tier and the cost of each leg of a collective. Collectives have no operations or device
+/// bytes of their own.
 #[inline(always)]
 pub fn price<R: Reading>(
     read: &R,
@@ -42,10 +44,11 @@ pub fn price<R: Reading>(
     batch: &Batch<Qty<R::N>>,
     machine: &Machine<Qty<R::N>>,
     layer: &Elements,
+    leg: impl FnMut(usize, &CollectiveCost<Qty<R::N>>),
 ) -> Cost<Qty<R::N>> {
     match task {
         Task::Communicate(collective) => {
-            let cost = super::collective::cost(read, collective, batch, machine);
+            let cost = cost_by_leg(read, collective, batch, machine, leg);
             let idle = Qty::literal(0.0 * SECOND);
             Cost {
                 flops: Qty::literal(0.0 * FLOP),

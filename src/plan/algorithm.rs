@@ -148,7 +148,7 @@ impl<T> NonEmpty<T> {
 
     /// Reads every entry and joins the results, in order.
     #[inline(always)]
-    pub fn reduce<U>(&self, read: impl Fn(&T) -> U, join: impl Fn(U, U) -> U) -> U {
+    pub fn reduce<U>(&self, mut read: impl FnMut(&T) -> U, join: impl Fn(U, U) -> U) -> U {
         self.rest.iter().fold(read(&self.first), |so_far, entry| join(so_far, read(entry)))
     }
 }

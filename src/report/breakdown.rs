@@ -1,11 +1,13 @@
 //! Latency breakdown: every operator of a deployment's steps, with its bottleneck.
 
 use std::borrow::Borrow;
+use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::shard::Shard;
+use crate::cost::collective::CollectiveCost;
 use crate::cost::roofline::Cost;
 use crate::graph::operator::Operator;
 use crate::graph::tensor::TensorRole;
@@ -214,12 +216,23 @@ pub struct PlacedOperator {
     pub overlaps: bool,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Breakdown {
     /// Operators of a prefill and of a decode step, in the order of evaluation.
     pub operators: Vec<PlacedOperator>,
     /// Waits outside the layers, by phase.
     pub waits: Vec<(Phase, Wait<f64>)>,
+    /// What operators and waits of a phase send over each tier of the interconnect.
+    pub traffic: BTreeMap<(Phase, usize), TierTraffic>,
+}
+
+/// What one device of each pipeline stage sends over a tier of the interconnect.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct TierTraffic {
+    /// Bytes.
+    pub wire_bytes: f64,
+    /// Seconds: the latency of each hop, and the bytes at the achieved fraction of the link rate.
+    pub seconds: f64,
 }
 
 /// Collects operators while a candidate is evaluated.
@@ -291,6 +304,12 @@ impl CostObserver<f64> for BreakdownCollector {
         let Wait { kind, times, time, wire } = *wait;
         self.found.waits.push((phase, Wait { kind, times, time: time.value(), wire: wire.value() }));
     }
+
+    fn on_leg(&mut self, phase: Phase, tier: usize, times: u64, leg: &CollectiveCost<Qty<f64>>) {
+        let sum = self.found.traffic.entry((phase, tier)).or_default();
+        sum.wire_bytes += leg.wire.value() * times as f64;
+        sum.seconds += leg.time.value() * times as f64;
+    }
 }
 
 /// The pools whose steps a breakdown shows: the first that prefills, and the first that decodes.
@@ -331,7 +350,7 @@ impl Breakdown {
 
     /// The operators that `evaluate` shows its observer, by the plans of prefill and decode.
     pub fn collected(plans: [ParallelPlan; 2], evaluate: impl FnOnce(&mut BreakdownCollector)) -> Breakdown {
-        let found = Breakdown { operators: vec![], waits: vec![] };
+        let found = Breakdown::default();
         let mut collect = BreakdownCollector { found, plans, part: StepPart::Host };
         evaluate(&mut collect);
         collect.found
@@ -346,6 +365,11 @@ impl Breakdown {
         let waits = self.waits.iter().filter(|(of, _)| *of == phase);
         let between: f64 = waits.map(|(_, wait)| wait.times as f64 * wait.wire).sum();
         between + self.lines(phase).map(|line| line.wire_bytes).sum::<f64>()
+    }
+
+    /// What one device of each stage sends over a tier in a phase.
+    pub fn traffic(&self, phase: Phase, tier: usize) -> TierTraffic {
+        self.traffic.get(&(phase, tier)).copied().unwrap_or_default()
     }
 
     pub fn by_class(&self, phase: Phase) -> ByClass {

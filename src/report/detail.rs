@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::answer::{memory, offloaded_quantiles};
-use super::breakdown::{Breakdown, Class, OperatorLine, shown};
+use super::breakdown::{Breakdown, Class, OperatorLine, TierTraffic, shown};
 use super::constraint::{Constraint, constraints};
 use super::prefill_flops::prefill_flops;
 use super::reporter::Reporter;
@@ -98,6 +98,10 @@ pub struct PhaseTime {
     pub bytes: f64,
     /// Bytes that one device of each pipeline stage sends, transfers between stages included.
     pub wire_bytes: f64,
+    /// Of that, what each level of the interconnect carries, innermost first, in the order of those of the question; zeros
+    /// where the plan sends nothing over a level. Empty for a single device.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub interconnect: Vec<LevelLoad>,
     /// Model FLOPs utilisation (MFU): FLOPs over what the dense peak does in that time. With several pipeline stages, a
     /// device counts while its stage works.
     pub mfu: f64,
@@ -108,6 +112,21 @@ pub struct PhaseTime {
     pub bubble_share: f64,
     /// Every operator, in execution order.
     pub operators: Vec<OperatorLine>,
+}
+
+/// What a level of the interconnect carries in a phase. Transfers of KV caches between workers and the collectives of a draft
+/// are not part of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LevelLoad {
+    /// Name of the level.
+    pub level: String,
+    /// Bytes that one device of each pipeline stage sends over it.
+    pub wire_bytes: f64,
+    /// Time in which it sends them, ms: the latency of each hop, and the bytes at the achieved fraction of the link rate.
+    pub time_ms: f64,
+    /// Share of the phase's time in which the link is busy. With several pipeline stages, a device counts while its stage
+    /// works.
+    pub load_share: f64,
 }
 
 impl PhaseTime {
@@ -143,6 +162,26 @@ fn latencies(problem: &Problem, candidate: &Candidate, instances: &[PreparedInst
     Percentile::ALL.into_iter().filter(|_| random).map(at).collect()
 }
 
+fn interconnect(
+    problem: &Problem,
+    breakdown: &Breakdown,
+    phase: Phase,
+    step: &StepTime<Qty<f64>>,
+) -> Vec<LevelLoad> {
+    let tiers = problem.cluster.tiers.iter().enumerate();
+    tiers
+        .map(|(at, tier)| {
+            let TierTraffic { wire_bytes, seconds } = breakdown.traffic(phase, at);
+            LevelLoad {
+                level: tier.name.clone(),
+                wire_bytes,
+                time_ms: seconds * 1e3,
+                load_share: seconds / step.total.value(),
+            }
+        })
+        .collect()
+}
+
 /// A phase with its operators; `step` is its time.
 fn phase_time(
     problem: &Problem,
@@ -165,6 +204,7 @@ fn phase_time(
         flops,
         bytes,
         wire_bytes: breakdown.wire_bytes(phase),
+        interconnect: interconnect(problem, breakdown, phase, &step),
         mfu: mfu(Qty(flops), chip, step.total).value(),
         mbu: mbu(Qty(bytes), chip, step.total).value(),
         bubble_share: bubble_share(problem, candidate, phase, &step),

@@ -123,7 +123,8 @@ impl<N: Num> HostedLayer<'_, Qty<N>> {
             let processor = &self.host.processor;
             let scope = format_args!("{}/host_experts", self.block.name);
             let cost = read.within(scope, || {
-                let cost = price(read, &step.task, self.phase, self.batch, processor, &self.block.weights);
+                let weights = &self.block.weights;
+                let cost = price(read, &step.task, self.phase, self.batch, processor, weights, |_, _| {});
                 Cost { time: cost.time.result(), ..cost }
             });
             watch.on_operator(self.phase, self.block, step, &cost);

@@ -5,7 +5,7 @@ use super::hosted::{HostedLayer, away, counted};
 use super::instance::Instance;
 use super::step_part::{StepPart, Wait, WaitKind};
 use crate::cost::batch::Batch;
-use crate::cost::collective::CollectiveCost;
+use crate::cost::collective::{CollectiveCost, cost_by_leg};
 use crate::cost::machine::Machine;
 use crate::cost::roofline::Cost;
 use crate::cost::task::price;
@@ -26,6 +26,10 @@ pub trait CostObserver<N> {
     /// A wait outside the layers.
     #[inline(always)]
     fn on_wait(&mut self, _phase: Phase, _wait: &Wait<Qty<N>>) {}
+    /// A leg of a collective on this tier of the interconnect, without its launch, repeated `times` times. It is part of
+    /// the operator or the wait that follows.
+    #[inline(always)]
+    fn on_leg(&mut self, _phase: Phase, _tier: usize, _times: u64, _leg: &CollectiveCost<Qty<N>>) {}
     /// `step` of `block` takes this cost in one layer; the block represents this many layers.
     fn on_operator(&mut self, phase: Phase, block: &ShardedBlock, step: &TaskStep, cost: &Cost<Qty<N>>);
     /// A wait of `time`, repeated `times` times, because of `what`.
@@ -113,7 +117,8 @@ pub(super) fn layer_of<R: Reading>(
             let inside = is_fused(&step.task);
             let vector = fused.filter(|_| computes && !inside);
             let cost = read.within(format_args!("{}", step.name), || {
-                let alone = price(read, &step.task, phase, batch, machine, &block.weights);
+                let leg = |tier, leg: &_| watch.on_leg(phase, tier, block.layers.value, leg);
+                let alone = price(read, &step.task, phase, batch, machine, &block.weights, leg);
                 let cost = vector.map_or(alone, |vector| alone.with_vector_work(vector));
                 Cost { time: cost.time.result(), ..cost }
             });
@@ -330,11 +335,12 @@ pub(super) fn handover<R: Reading>(
     watch: &mut impl CostObserver<R::N>,
 ) -> Option<Qty<R::N>> {
     let collective = model.handover.as_deref()?;
+    let (kind, times) = (WaitKind::Handover, model.plan.pp.saturating_sub(1));
     let cost = read.within(format_args!("handover"), || {
-        let cost = crate::cost::collective::cost(read, collective, batch, machine);
+        let leg = |tier, leg: &_| watch.on_leg(model.phase, tier, times, leg);
+        let cost = cost_by_leg(read, collective, batch, machine, leg);
         CollectiveCost { time: cost.time.result(), ..cost }
     });
-    let (kind, times) = (WaitKind::Handover, model.plan.pp.saturating_sub(1));
     watch.on_wait(model.phase, &Wait { kind, times, time: cost.time, wire: cost.wire });
     Some(cost.time)
 }

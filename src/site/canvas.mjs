@@ -1,6 +1,6 @@
 // Devices and links as one scene: devices are dragged, added and removed, links are edited, and each change is solved again.
 import { digits, drawn, element, percent, plain, short, time } from "./figures.mjs";
-import { groups } from "./groups.mjs";
+import { groups, loaded } from "./groups.mjs";
 import { player } from "./play.mjs";
 
 /** Id of the reader's own rig, in the files of the question. */
@@ -131,7 +131,7 @@ export function canvas(place, rig, answer, lists, act) {
       const used = hops(phase).filter(({ over }) => over.includes(link));
       const ms = used.reduce((sum, hop) => sum + hop.ms, 0);
       const share = used.length ? ms / cycle(placement, phase) : undefined;
-      const kind = share === undefined ? "idle" : share < 0.4 ? "low" : share < 0.8 ? "middle" : "high";
+      const kind = loaded(share);
       const slowest = used.length > 0 && ms > longest(stages, phase);
       line.setAttribute("class", `wire ${kind}`);
       line.setAttribute("stroke-width", kind === "idle" ? 2 : 1.5 + (log(speed(link, lists)) / most) * 6);

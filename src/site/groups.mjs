@@ -1,5 +1,5 @@
 // Many devices as racks, nodes and single ones: a group opens, colours are roles or memory, equal ranks are counted once.
-import { digits, element, percent } from "./figures.mjs";
+import { digits, element, percent, time } from "./figures.mjs";
 
 /** Nodes of a rack: the hardware states none, so that many are drawn together. */
 const RACK = 8;
@@ -18,8 +18,33 @@ export function planned({ plan, question, detail, idle_devices: unused }) {
   return Array.from({ length: Math.ceil(devices.length / size) }, (_, at) => ({ name: `${name} ${at + 1}`, devices: devices.slice(at * size, (at + 1) * size) }));
 }
 
-/** The links between the devices of a plan. */
-export const fabric = ({ question }) => element("article", { className: "card" }, element("h2", {}, element("span", { textContent: "Links between devices" })), ...question.interconnect.map(({ name, devices, link, bandwidth_bytes_per_s: rate }) => element("p", { textContent: `${name}: ${devices} devices over ${link}, ${digits(rate / 1e9)} GB/s each way and device` })));
+/** The kind of a link by the share of the time in which it sends. */
+export const loaded = (share) => (share === undefined ? "idle" : share < 0.4 ? "low" : share < 0.8 ? "middle" : "high");
+
+/** What each level of the interconnect carries in a prompt and in a token; one that carries nothing is dashed. */
+export function fabric({ plan, question, detail }) {
+  const words = { prefill: "a prompt", decode: question.speculation ? "a step" : "a token" };
+  const levels = question.interconnect.map((tier, at) => ({ ...tier, sent: detail.phases.flatMap(({ phase, interconnect = [] }) => (interconnect[at]?.wire_bytes > 0 ? [{ phase, ...interconnect[at] }] : [])) }));
+  const all = levels.flatMap(({ name, sent }) => sent.map((one) => ({ name, ...one })));
+  const most = all.reduce((best, one) => (one.load_share > (best?.load_share ?? 0) ? one : best), undefined);
+  const title = most ? `Busiest links: ${most.name}, ${percent(most.load_share)} of ${words[most.phase]}` : "Links between devices";
+  const bodies = levels.map(({ name, devices, link, bandwidth_bytes_per_s: rate, sent }) => {
+    const share = sent.length ? Math.max(...sent.map(({ load_share: one }) => one)) : undefined;
+    const mark = element("i", { className: `key ${loaded(share)}`, attributes: { "aria-hidden": "true" } });
+    // As wide as the bandwidth, in powers of ten.
+    if (sent.length) mark.style.height = `${Math.min(Math.max(2 + 2 * Math.log10(rate / 1e9), 2), 10)}px`;
+    const head = element("th", { colSpan: 4, scope: "rowgroup" }, mark, element("strong", { textContent: name }), ` ${devices} devices, ${link}, ${digits(rate / 1e9)} GB/s`, ...(sent.length || !detail.phases.length ? [] : [element("span", { className: "soft", textContent: " · unused by this plan" })]));
+    return element("tbody", {}, element("tr", {}, head), ...sent.map((one) => {
+      const bar = element("span", { className: `bar-of ${loaded(one.load_share)}`, attributes: { "aria-hidden": "true" } }, element("span", {}));
+      bar.firstChild.style.width = `${Math.min(one.load_share, 1) * 100}%`;
+      const cell = (textContent) => element("td", { className: "n", textContent });
+      return element("tr", {}, element("th", { scope: "row", textContent: words[one.phase] }), element("td", { className: "bar-cell" }, percent(one.load_share), bar), cell(`${digits(one.wire_bytes / one.time_ms / 1e6)} GB/s`), cell(time(one.time_ms)));
+    }));
+  });
+  const head = element("thead", {}, element("tr", {}, ...["in", "busy", "sends at", "time"].map((text, at) => element("th", { scope: "col", className: at > 1 ? "n" : "", textContent: text }))));
+  const note = "Each way and device, while its stage works.";
+  return element("article", { className: "card fabric" }, element("h2", {}, element("span", { textContent: title })), element("table", {}, ...(all.length ? [head] : []), ...bodies), ...(all.length ? [element("p", { className: "soft", textContent: plan.mode === "disaggregated" ? `${note} KV transfers between workers come on top.` : note })] : []));
+}
 
 /** Every device of a pool; ranks count pipeline stages first, then data, context and tensor parallel ones. */
 function ranks(pool, number, memories) {

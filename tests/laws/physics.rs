@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use mantile::cost::batch::Batch;
-use mantile::cost::collective::cost as priced;
+use mantile::cost::collective::{cost as priced, cost_by_leg};
 use mantile::cost::roofline::Cost;
 use mantile::graph::operator::Operator;
 use mantile::graph::tensor::TensorRole;
@@ -50,14 +50,19 @@ fn near(found: f64, expected: f64, tolerance: f64) -> bool {
     (found - expected).abs() <= tolerance * expected.abs()
 }
 
-/// Time of a collective over the first `size` devices.
-fn collective(problem: &Problem, op: CollectiveOp, size: u64, tokens: f64) -> f64 {
+/// A collective over the first `size` devices, and its batch.
+fn over(problem: &Problem, op: CollectiveOp, size: u64, tokens: f64) -> (Collective, Batch<Qty<f64>>) {
     let width = Count::config("hidden_size", 4096);
     let one = Qty(1.0);
     let batch = Batch::new((one, Qty(tokens), Qty(0.0)), (one, one, one));
     let tiers = problem.tiers();
     let group = RankGroup::place(size, 1, tiers).expect("several devices");
-    let of = Collective::new(op, group, width, Tokens::Rank(TokenShare::Own), tiers);
+    (Collective::new(op, group, width, Tokens::Rank(TokenShare::Own), tiers), batch)
+}
+
+/// Time of a collective over the first `size` devices.
+fn collective(problem: &Problem, op: CollectiveOp, size: u64, tokens: f64) -> f64 {
+    let (of, batch) = over(problem, op, size, tokens);
     priced(&Plain, &of, &batch, problem.formats[0].plain()).time.value()
 }
 
@@ -68,6 +73,33 @@ const OPS: [CollectiveOp; 5] = [
     CollectiveOp::AllToAll,
     CollectiveOp::SendRecv,
 ];
+
+/// An all-reduce over two nodes of 8 scatters and gathers inside each, 7/8 of the buffer either way, and sums eighths over
+/// the network. Each leg is one hop, and all of them with the launch are the collective.
+#[test]
+fn each_leg_of_an_all_reduce_is_on_its_tier() {
+    let problem = ask(&on(TINY, "16xh100")).expect("a system");
+    let machine = problem.formats[0].plain();
+    let (links, chip) = (&machine.links, &machine.chip);
+    each(20, 3.0..6.0f64, |scale| {
+        let tokens = 10f64.powf(scale).round();
+        let (of, batch) = over(&problem, CollectiveOp::AllReduce, 16, tokens);
+        let mut legs = vec![];
+        let all = cost_by_leg(&Plain, &of, &batch, machine, |tier, leg| legs.push((tier, *leg)));
+        let buffer = tokens * 4096.0 * chip.activation_bytes.value();
+        prop_assert_eq!(legs.len(), 3);
+        let mut time = chip.collective_latency.value();
+        for ((tier, leg), (at, part)) in legs.iter().zip([(0, 0.875), (1, 0.125), (0, 0.875)]) {
+            let rate = links[at].bandwidth.value() * chip.collective_bandwidth.value();
+            prop_assert_eq!(*tier, at);
+            prop_assert!(near(leg.wire.value(), part * buffer, MARGIN), "{:?}", leg);
+            prop_assert!(near(leg.time.value(), links[at].latency.value() + part * buffer / rate, MARGIN));
+            time += leg.time.value();
+        }
+        prop_assert!(near(all.time.value(), time, MARGIN), "{:?}", all);
+        Ok(())
+    });
+}
 
 /// A group in a full mesh has the links between its own members, however many devices there are beyond it.
 #[test]

@@ -559,7 +559,12 @@ async function racks(page, address) {
   assert.equal(await page.locator(".groups .device").count(), 128);
   await page.click(".seg >> text=memory");
   assert.match(await page.textContent(".legend"), /under 50 %/);
+  assert.match(await page.textContent(".fabric"), /nvlink domain.*unused by this plan.*network.*unused by this plan/);
   await accessible(page, "groups");
+  await visit(page, address, "where?model=Llama-3.3-70B&hardware=2x8xh100-sxm&plan=1 x tp8 pp2 @16");
+  await page.waitForSelector(".fabric");
+  assert.match(await page.textContent(".fabric"), /Busiest links: nvlink domain, \d+ % of a (prompt|token).*network.*a prompt.*GB\/s.*a token/);
+  await accessible(page, "links");
 }
 
 /** A tool that is empty has examples that a click answers; a question in words is understood. */

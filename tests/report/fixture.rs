@@ -11,7 +11,7 @@ use mantile::quantity::datum::Grade;
 use mantile::report::audit::{AuditSection, AuditedInput};
 use mantile::report::breakdown::{Class, Module, OperatorLine};
 use mantile::report::constraint::{Constraint, Resource};
-use mantile::report::detail::{DeploymentDetail, PhaseTime, PoolMemory};
+use mantile::report::detail::{DeploymentDetail, LevelLoad, PhaseTime, PoolMemory};
 use mantile::report::inputs::ReportInputs;
 use mantile::report::pool::PoolReport;
 use mantile::report::proof::Proof;
@@ -164,6 +164,14 @@ fn phase(phase: Phase, scale: f64) -> PhaseTime {
         flops: 5.83e12 * scale,
         bytes: 5.83e9 * scale,
         wire_bytes: 2.5e7 * scale,
+        interconnect: [("node", 2.5e7, 0.9), ("network", 0.0, 0.0)]
+            .map(|(level, bytes, time)| LevelLoad {
+                level: level.into(),
+                wire_bytes: bytes * scale,
+                time_ms: time * scale,
+                load_share: time / 10.5,
+            })
+            .to_vec(),
         mfu: 0.5,
         mbu: 0.25,
         bubble_share: 0.125,

@@ -65,7 +65,11 @@ fn phase(times: &PhaseTime) -> String {
         format!("{}B of memory", scaled(times.bytes)),
     ];
     if times.wire_bytes > 0.0 {
-        sums.push(format!("{}B sent", scaled(times.wire_bytes)));
+        let used = times.interconnect.iter().filter(|one| one.wire_bytes > 0.0);
+        let busy: Vec<_> = used.map(|one| format!("{} {}", one.level, percent(one.load_share))).collect();
+        let busy =
+            if busy.is_empty() { String::new() } else { format!(" (links busy: {})", busy.join(", ")) };
+        sums.push(format!("{}B sent{busy}", scaled(times.wire_bytes)));
     }
     if times.bubble_share > 0.0 {
         sums.push(format!("pipeline bubble {}", percent(times.bubble_share)));

@@ -320,6 +320,13 @@ class SimplerChoice(Record):
     metric: Literal['ttft', 'tpot', 'e2e', 'output_tok_s', 'output_tok_s_per_device', 'output_tok_s_per_user', 'usd_per_mtok', 'watts', 'tok_per_joule', 'devices', 'max_context']
 
 
+class LevelLoad(Record):
+    level: str
+    wire_bytes: float
+    time_ms: float
+    load_share: float
+
+
 class ShardDimension(Record):
     name: str
     whole: int
@@ -361,6 +368,7 @@ class PhaseTime(Record):
     flops: float
     bytes: float
     wire_bytes: float
+    interconnect: list[LevelLoad] | None
     mfu: float
     mbu: float
     bubble_share: float
