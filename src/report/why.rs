@@ -8,6 +8,8 @@ use super::breakdown::{Breakdown, CLASSES};
 use super::number::{
     change as signed, count, digits, format_metric, limit as spell, plain, requests, time, word,
 };
+use super::reporter::Reporter;
+use super::result::Quantiles;
 use super::robustness::{Robustness, robustness};
 use super::split_case::{SplitCase, split_case};
 use crate::plan::parallel::Phase;
@@ -49,12 +51,21 @@ pub struct Strategy {
     pub family: StrategyFamily,
     /// Its best plan; null where it has none.
     pub plan: Option<String>,
+    /// The same with its load and formats, as `--plan` reads it.
+    #[serde(default)]
+    pub notation: Option<String>,
     /// Format of the weights.
     pub weight_format: Option<String>,
     /// Concurrency.
     pub concurrency: Option<f64>,
     /// The objective's first metric.
     pub value: Option<f64>,
+    /// Its interval; null for metrics and plans without one.
+    #[serde(default)]
+    pub interval: Option<Quantiles>,
+    /// Odds that measured latencies meet all SLOs; null without SLOs or intervals.
+    #[serde(default)]
+    pub slo_odds: Option<f64>,
     /// Time to first token.
     pub ttft_ms: Option<f64>,
     /// Time per output token.
@@ -110,17 +121,23 @@ pub(super) fn figure(metric: Metric, value: f64) -> f64 {
     value / metric.entry().scale
 }
 
-fn strategy(problem: &Problem, metric: Metric, tried: &FamilyResult) -> Strategy {
+fn strategy(reporter: &Reporter<'_>, metric: Metric, tried: &FamilyResult) -> Strategy {
+    let problem = reporter.problem();
     let best = tried.best.as_ref();
+    let reported = best.map(|found| reporter.deployment(&found.candidate));
+    let reported = reported.as_ref();
     let at = |metric: Metric| best.map(|found| found.point[place(metric)] * 1e3);
     Strategy {
         family: tried.family,
         plan: best.map(|found| plan(&found.candidate).label),
+        notation: reported.map(|found| found.notation.clone()),
         weight_format: best.map(|found| problem.formats[found.candidate.formats].weights.clone()),
         concurrency: best.map(|found| found.candidate.in_flight(problem)),
         value: best
             .and_then(|found| problem.objective_value(&found.point))
             .map(|value| figure(metric, value)),
+        interval: reported.and_then(|found| found.intervals.as_ref()?.get(metric)),
+        slo_odds: reported.and_then(|found| Some(found.slo_odds.as_ref()?.all)),
         ttft_ms: at(Metric::Ttft),
         tpot_ms: at(Metric::Tpot),
         none: tried.none.clone(),
@@ -141,6 +158,7 @@ pub fn why(
         (Some(x), Some(y)) => problem.by_objective(&x.point, &y.point),
         (x, y) => y.is_some().cmp(&x.is_some()),
     });
+    let reporter = Reporter::new(problem);
     let winner = StrategyFamily::of(&best.candidate);
     let runner = tried.iter().filter(|one| one.family != winner).find_map(|one| one.best.as_ref());
     let crossovers: Vec<Crossing> = duels.iter().map(|(now, duel)| crossing(*now, duel)).collect();
@@ -148,7 +166,7 @@ pub fn why(
         split: split_case(problem, metric, best, &tried, &crossovers),
         sentence: sentence(problem, metric, best, runner),
         metric: metric.entry().column.to_string(),
-        strategies: tried.iter().map(|one| strategy(problem, metric, one)).collect(),
+        strategies: tried.iter().map(|one| strategy(&reporter, metric, one)).collect(),
         crossovers,
         worth: changes.iter().map(|tried| gain(problem, metric, best, tried)).collect(),
         robustness: robustness(problem, best, front),

@@ -9,7 +9,7 @@ use crate::report::why::{Crossing, Gain, Strategy, Why, moved};
 use crate::search::duel::Along;
 
 /// Width of the plan column, in characters.
-const PLAN: usize = 36;
+const PLAN: usize = 30;
 /// Width of a reason, in characters.
 const REASON: usize = 92;
 
@@ -76,7 +76,7 @@ fn robustness(robust: &Robustness) -> String {
 }
 
 fn strategies(why: &Why) -> String {
-    let header = ["strategy", "best plan", "weights", "conc.", &why.metric, "TTFT ms", "TPOT ms", ""];
+    let header = ["strategy", "best plan", "weights", "conc.", &why.metric, "TTFT ms", "TPOT ms", "odds", ""];
     let best = why.strategies.first().and_then(|one| one.value);
     let (some, none): (Vec<&Strategy>, Vec<&Strategy>) =
         why.strategies.iter().partition(|one| one.plan.is_some());
@@ -90,6 +90,7 @@ fn strategies(why: &Why) -> String {
             figure(one.value),
             figure(one.ttft_ms),
             figure(one.tpot_ms),
+            one.slo_odds.map_or_else(String::new, percent),
             if rank == 0 { String::new() } else { moved(best, one.value) },
         ]
     });
