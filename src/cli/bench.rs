@@ -272,7 +272,7 @@ pub fn measured_now(
 /// A load with its estimate.
 type Estimated = (LoadPoint, Option<EstimateResult>);
 
-/// What is measured.
+/// The deployments and loads that are measured.
 struct BenchPlan<'a> {
     catalog: &'a Catalog,
     trace: StatedTrace,

@@ -222,11 +222,11 @@ pub struct Breakdown {
     pub operators: Vec<PlacedOperator>,
     /// Waits outside the layers, by phase.
     pub waits: Vec<(Phase, Wait<f64>)>,
-    /// What operators and waits of a phase send over each tier of the interconnect.
+    /// Bytes that operators and waits of a phase send over each tier of the interconnect.
     pub traffic: BTreeMap<(Phase, usize), TierTraffic>,
 }
 
-/// What one device of each pipeline stage sends over a tier of the interconnect.
+/// The part of a tier of the interconnect in what one device of each pipeline stage sends.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TierTraffic {
     /// Bytes.
@@ -367,7 +367,7 @@ impl Breakdown {
         between + self.lines(phase).map(|line| line.wire_bytes).sum::<f64>()
     }
 
-    /// What one device of each stage sends over a tier in a phase.
+    /// The part of a tier in what one device of each stage sends in a phase.
     pub fn traffic(&self, phase: Phase, tier: usize) -> TierTraffic {
         self.traffic.get(&(phase, tier)).copied().unwrap_or_default()
     }

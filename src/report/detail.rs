@@ -114,7 +114,7 @@ pub struct PhaseTime {
     pub operators: Vec<OperatorLine>,
 }
 
-/// What a level of the interconnect carries in a phase. Transfers of KV caches between workers and the collectives of a draft
+/// The load of a level of the interconnect in a phase. Transfers of KV caches between workers and the collectives of a draft
 /// are not part of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LevelLoad {

@@ -39,7 +39,7 @@ const HEADER: [&str; 15] = [
     "note",
 ];
 
-/// What distinguishes runs of several deployments, before their loads.
+/// Columns that distinguish runs of several deployments, before their loads.
 const DEPLOYMENT: [(&str, fn(&RunRecord) -> String); 5] = [
     ("model", |run| visible(&run.model_id).into_owned()),
     ("runtime", |run| visible(&run.runtime_id).into_owned()),

@@ -1,4 +1,4 @@
-//! What a measurement varies: loads, and with `--launch` deployments, each of which is started for its loads.
+//! The varied keys of a measurement: loads, and with `--launch` deployments, each of which is started for its loads.
 
 use crate::bench::BenchSubject;
 use crate::bench::points::LoadPoint;
