@@ -35,6 +35,7 @@ pub mod sglang;
 pub mod source;
 pub mod step_load;
 pub mod thinned;
+pub mod time_windows;
 pub mod trial;
 pub mod trtllm;
 pub mod unlimited_cache;

@@ -2,7 +2,7 @@
 //! repeat their run, and intervals are those of the prediction.
 
 use mantile::report::result::{EstimateResult, Quantiles};
-use mantile::report::simulate::{SimulateReport, csv};
+use mantile::report::simulate::{LatencyWindow, SimulateReport, WindowPercentiles, csv};
 use mantile::report::simulated_figures::LatencyIntervals;
 use mantile::report::simulated_records::{MOST_RECORDS, RecordFormat, SimulatedRequest};
 use mantile::request::UNCONTROLLED;
@@ -259,6 +259,36 @@ fn records_are_of_counted_requests_and_change_nothing() {
     let kept = answer(&SimulateRequest { records: true, ..long }).records.unwrap();
     // One request of each client warms the servers up.
     assert_eq!((kept.requests.len(), kept.left_out), (MOST_RECORDS, 50));
+}
+
+/// Windows have every counted request once, and their percentiles lie in order between the least and the greatest of the
+/// run, within the width of the buckets of a distribution.
+#[test]
+fn windows_are_of_counted_requests_and_between_those_of_the_run() {
+    let scenario = planned(None, Some(6.0), (1000, 100));
+    for (requests, warm_up, variation) in [(20, 0, 1.0), (400, 20, 4.0), (3000, 150, 0.0)] {
+        let (warm_up, arrival_variation) = (Some(warm_up), Some(variation));
+        let plain = request_of(&scenario, requests);
+        let traffic = SimulatedTraffic { warm_up, arrival_variation, ..plain.traffic.clone() };
+        let (rows, report) = with_records(SimulateRequest { traffic, ..plain });
+        let all = &report.windows;
+        assert!((1..=60).contains(&all.len()), "{} windows", all.len());
+        assert_eq!(all.iter().map(|one| one.requests).sum::<u64>(), report.traffic.measured);
+        assert!(all.windows(2).all(|two| two[0].to_s == two[1].from_s), "neighbours");
+        let width = all[0].to_s - all[0].from_s;
+        assert!(all.iter().all(|one| one.to_s - one.from_s == width), "equal");
+        let within = |times: Vec<f64>, of: &dyn Fn(&LatencyWindow) -> Option<WindowPercentiles>| {
+            let least = times.iter().copied().fold(f64::INFINITY, f64::min);
+            let most = times.iter().copied().fold(0.0, f64::max);
+            for one in all.iter().filter_map(of) {
+                let in_order = [least / 1.001, one.p50_ms, one.p90_ms, one.p99_ms, most * 1.001];
+                assert!(in_order.is_sorted(), "{in_order:?}");
+            }
+        };
+        within(rows.iter().filter_map(|one| one.ttft_ms).collect(), &|one| one.ttft.clone());
+        within(rows.iter().filter_map(|one| one.tpot_ms).collect(), &|one| one.tpot.clone());
+        assert!(all.iter().all(|one| (one.requests == 0) == one.ttft.is_none()), "none of nothing");
+    }
 }
 
 /// Requests without an answer have a record that says so, and no latency.

@@ -22,6 +22,7 @@ use crate::traffic::engine::SchedulerSettings;
 use crate::traffic::outcome::{Distribution, RequestRecord, TimelinePoint};
 use crate::traffic::router::RoutePolicy;
 use crate::traffic::run::PoolSettings;
+use crate::traffic::time_windows::WindowLatencies;
 
 /// A deployment under traffic.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -62,6 +63,9 @@ pub struct SimulateReport {
     pub slowest: Vec<SlowRequest>,
     /// The state of the run over time.
     pub timeline: Vec<TimelinePoint>,
+    /// Latencies over time: up to 60 equal windows, from the first arrival of a counted request to the last.
+    #[serde(default)]
+    pub windows: Vec<LatencyWindow>,
     /// Clients that gave up, faults and scaling; absent where the request has none of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operation: Option<OperationReport>,
@@ -183,6 +187,53 @@ impl LatencyRow {
             p95_ms: part(0.95),
             p99_ms: part(0.99),
         }
+    }
+}
+
+/// Latencies of the counted requests that arrived in a window of the time.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct LatencyWindow {
+    /// Its beginning, in seconds from the start of the run.
+    pub from_s: f64,
+    /// Its end, in seconds from the start of the run.
+    pub to_s: f64,
+    /// Counted requests that arrived in it.
+    pub requests: u64,
+    /// Time to first token; null where no request arrived.
+    pub ttft: Option<WindowPercentiles>,
+    /// Time per output token; null where no request with more than one of them arrived.
+    pub tpot: Option<WindowPercentiles>,
+}
+
+impl LatencyWindow {
+    /// The window between these times, in seconds.
+    pub fn of(([from_s, to_s], window): &([f64; 2], WindowLatencies)) -> LatencyWindow {
+        LatencyWindow {
+            from_s: *from_s,
+            to_s: *to_s,
+            requests: window.ttft.count(),
+            ttft: WindowPercentiles::of(&window.ttft),
+            tpot: WindowPercentiles::of(&window.tpot),
+        }
+    }
+}
+
+/// Percentiles of a latency over the requests of a window, in ms.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct WindowPercentiles {
+    /// Median, in ms.
+    pub p50_ms: f64,
+    /// 90th percentile, in ms.
+    pub p90_ms: f64,
+    /// 99th percentile, in ms.
+    pub p99_ms: f64,
+}
+
+impl WindowPercentiles {
+    /// Those of `values`, in seconds; `None` of nothing.
+    fn of(values: &Distribution) -> Option<WindowPercentiles> {
+        let at = |part| values.percentile(part).map(|seconds| seconds * 1e3);
+        Some(WindowPercentiles { p50_ms: at(0.5)?, p90_ms: at(0.9)?, p99_ms: at(0.99)? })
     }
 }
 

@@ -20,7 +20,7 @@ use crate::report::checked::SimulatedCheck;
 use crate::report::operation::{FaultReport, OperationReport, ScalingReport};
 use crate::report::result::{MetricsReport, ReportedDeployment};
 use crate::report::simulate::{
-    LatencyRow, ServedFigures, SimulateReport, SimulatedPool, SlowRequest, TrafficReport,
+    LatencyRow, LatencyWindow, ServedFigures, SimulateReport, SimulatedPool, SlowRequest, TrafficReport,
 };
 use crate::report::simulated_figures::SimulatedCost;
 use crate::report::simulated_records::{KeptRequests, SimulatedRequest};
@@ -43,6 +43,7 @@ use crate::traffic::router::RoutePolicy;
 use crate::traffic::run::{DeploymentSettings, RunTotals};
 use crate::traffic::session::DrawnSessions;
 use crate::traffic::source::{Arrivals, DrawnTraffic, LengthDistribution, RequestSource, played, replayed};
+use crate::traffic::time_windows::TimeWindows;
 use sampled_replicas::{sampled, sampled_part};
 
 /// A request of `simulate`.
@@ -557,6 +558,7 @@ pub(super) struct Measured {
     last_s: f64,
     output_tokens: u64,
     slowest: Vec<RequestRecord>,
+    windows: TimeWindows,
     limits: LatencyLimits,
     within_limits: u64,
 }
@@ -573,6 +575,7 @@ impl Measured {
             last_s: 0.0,
             output_tokens: 0,
             slowest: vec![],
+            windows: TimeWindows::default(),
             within_limits: 0,
         }
     }
@@ -582,6 +585,7 @@ impl Measured {
             return;
         }
         self.times.count(one);
+        self.windows.count(one);
         if one.in_recovery {
             self.recovery.count(one)
         } else {
@@ -640,6 +644,7 @@ pub(super) fn report(
         }),
         slowest: measured.slowest.iter().map(SlowRequest::of).collect(),
         timeline: totals.timeline.points().to_vec(),
+        windows: measured.windows.all().iter().map(LatencyWindow::of).collect(),
         operation: None,
         checked: None,
         sample: None,

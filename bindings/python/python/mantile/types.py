@@ -1027,6 +1027,20 @@ class TimelinePoint(Record):
     replicas: int | None
 
 
+class WindowPercentiles(Record):
+    p50_ms: float
+    p90_ms: float
+    p99_ms: float
+
+
+class LatencyWindow(Record):
+    from_s: float
+    to_s: float
+    requests: int
+    ttft: WindowPercentiles | None
+    tpot: WindowPercentiles | None
+
+
 class FaultReport(Record):
     faults: int
     lost: int
@@ -1216,6 +1230,7 @@ class SimulateAnswer(Answer, question="simulate"):
     closed_form: ServedFigures | None
     slowest: list[SlowRequest]
     timeline: list[TimelinePoint]
+    windows: list[LatencyWindow]
     operation: OperationReport | None
     checked: SimulatedCheck | None
     sample: SampledReplicas | None
