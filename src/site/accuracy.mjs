@@ -122,6 +122,9 @@ export function finding(rows) {
   return `At a new load TPOT is off by ${whole(load.tpot[0])}, TTFT by ${whole(load.ttft[0])}${maker?.tpot ? `; on another maker’s hardware TPOT by ${whole(maker.tpot[0])}` : ""}`;
 }
 
+/** The records of runs in a text, a line each: those that a server takes. */
+export const records = (text = "") => text.split("\n").filter((line) => /^\s*\{/.test(line) && /"run_id"\s*:/.test(line));
+
 /** The reader's own measurements with the class of each. `rows`: id, and for each metric measured and predicted. */
 export function yours(rows, summary, fault, act) {
   const shown = rows.flatMap((row) => ["TPOT", "TTFT", "tok/s"].filter((name) => row[name]).map((name) => [row, name, row[name]]));
@@ -137,7 +140,8 @@ export function yours(rows, summary, fault, act) {
     ...(shown.length ? [element("div", { className: "wide-table", tabIndex: 0, attributes: { role: "region", "aria-label": "your measurements" } }, element("table", {}, element("thead", {}, element("tr", {}, ...["run", "", "measured", "predicted", "ratio", "class"].map((text, at) => (text ? element("th", { className: at > 1 && at < 5 ? "n" : "", textContent: text }) : element("td", {}))))), element("tbody", {}, ...body)))] : []),
     ...(summary ? [element("p", { textContent: summary })] : []),
     ...(fault ? [element("p", { className: "warning", textContent: fault })] : []),
-    element("div", { className: "row" }, element("label", { className: "plain add-file", textContent: "Add a file of runs" }, input), ...(rows.length || summary || fault ? [element("button", { type: "button", className: "plain", textContent: "Remove", onclick: act.clear })] : [])),
+    element("div", { className: "row" }, element("label", { className: "plain add-file", textContent: "Add a file of runs" }, input), ...(rows.length || summary || fault ? [element("button", { type: "button", className: "plain", textContent: "Remove", onclick: act.clear })] : []), ...(act.submit ? [element("button", { type: "button", className: "plain", id: "submit-runs", textContent: "Submit to this server", onclick: act.submit })] : [])),
+    ...(act.submitted ? [element("p", { className: act.submitted.fault ? "warning" : "soft", attributes: { role: "status" }, textContent: `${act.submitted.taken} ${act.submitted.taken === 1 ? "run" : "runs"} submitted${act.submitted.fault ? `; refused: ${act.submitted.fault}` : ""}.` })] : []),
     element("p", { className: "soft", textContent: `Runs of mantile-opt bench, a table, or what another benchmark tool wrote; facts that it lacks are those of the question. Close: measured / predicted from ${CLOSE[0]} to ${CLOSE[1]}.` }));
 }
 

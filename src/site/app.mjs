@@ -430,16 +430,25 @@ function compareMeasured() {
     },
     add: async (file) => {
       const runs = { name: file.name, csv: await file.text() };
-      state.runs = runs;
+      Object.assign(state, { runs, submitted: undefined });
       await keep("accuracy", { runs: runs.csv.length <= LINKED ? runs : undefined });
       return accurate();
     },
     clear: async () => {
-      state.runs = state.entered = undefined;
+      state.runs = state.entered = state.submitted = undefined;
       await keep("accuracy", { runs: undefined });
       return accurate();
     },
   };
+  const submitted = stored ? accuracy.records((picks.runs ?? state.runs)?.csv) : [];
+  if (submitted.length) {
+    act.submit = async () => {
+      state.submitted = await source.submit(submitted);
+      delete target.dataset.answered;
+      return accurate();
+    };
+  }
+  act.submitted = state.submitted;
   const cloud = accuracy.scatter(near.rows, rows, picks, act);
   const drift = accuracy.drift(stored, picks, act);
   const odds = left.flatMap(({ name, at_odds: all }) => (name.includes("lighter and heavier") ? all.filter(({ odds: share }) => share === 0.9) : []))[0];

@@ -188,6 +188,10 @@ export async function measured(page, address) {
   if (server) await drifted(page, address);
 }
 
+const RUN_IDS = ["one", "two", "three", "four"];
+/** A run as `bench` writes it. */
+const record = (id) => JSON.stringify({ run_id: id, model_id: "Llama-3.1-8B", runtime_id: "vllm", hardware_id: "nvidia-h100-sxm", devices: 1, outcome: "measured", context_tokens: 1024, output_tokens: 128, concurrency: 4, quant: "bf16", metrics: { ttft_ms_p50: 60, tpot_ms_p50: 9 } });
+
 /** A server with a store: its alarm, its groups, and predicted / observed by date. */
 async function drifted(page, address) {
   await page.route("**/v1/calibrate", (route) => route.fulfill({ json: STORED }));
@@ -203,6 +207,22 @@ async function drifted(page, address) {
   await page.click("#measured .drift [data-pick=ttft]");
   await page.waitForFunction(() => location.hash.includes("accuracy.drift=ttft"));
   await accessible(page, "drift");
+  // Runs are handed to the server, one request each; a refusal ends it with its reason.
+  const posted = [];
+  await page.route("**/v1/calibrate", (route) => {
+    if (route.request().method() === "GET") return route.fulfill({ json: STORED });
+    posted.push(route.request().postDataJSON().run_id);
+    return posted.length < 3 ? route.fulfill({ json: {} }) : route.fulfill({ status: 507, json: { detail: "the disk is full" } });
+  });
+  await page.setInputFiles("#own-runs", { name: "runs.jsonl", mimeType: "text/plain", buffer: Buffer.from(RUN_IDS.map(record).join("\n")) });
+  await page.waitForSelector("#submit-runs");
+  await settled(page);
+  await page.focus("#submit-runs");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector("#measured .yours [role=status], #measured [role=status]");
+  await settled(page);
+  assert.deepEqual(posted, RUN_IDS.slice(0, 3));
+  assert.match(await page.textContent("#measured"), /2 runs submitted; refused: the disk is full\./);
   await page.unroute("**/v1/calibrate");
 }
 
