@@ -190,7 +190,7 @@ export async function measured(page, address) {
 
 const RUN_IDS = ["one", "two", "three", "four"];
 /** A run as `bench` writes it. */
-const record = (id) => JSON.stringify({ run_id: id, model_id: "Llama-3.1-8B", runtime_id: "vllm", hardware_id: "nvidia-h100-sxm", devices: 1, outcome: "measured", context_tokens: 1024, output_tokens: 128, concurrency: 4, quant: "bf16", metrics: { ttft_ms_p50: 60, tpot_ms_p50: 9 } });
+const record = (id) => JSON.stringify({ run_id: id, timestamp_utc: "2026-11-30T00:00:00Z", model_id: "Llama-3.1-8B", runtime_id: "vllm", hardware_id: "nvidia-h100-sxm", devices: 1, outcome: "measured", context_tokens: 1024, output_tokens: 128, concurrency: 4, quant: "bf16", metrics: { ttft_ms_p50: 60, tpot_ms_p50: 9 } });
 
 /** A server with a store: its alarm, its groups, and predicted / observed by date. */
 async function drifted(page, address) {
