@@ -57,7 +57,7 @@ pub fn table(answer: &OptimizeResult) -> String {
         time::time(detail, &answer.question, best),
         operators::operators(detail),
         devices::binding(&detail.constraints),
-        why::why(answer),
+        why::why(answer, page::WIDTH),
         checked::checked(answer.checked.as_ref()),
         alternatives::alternatives(answer, best),
         front::front(answer, best),

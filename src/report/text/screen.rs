@@ -51,7 +51,7 @@ pub fn optimize(answer: &OptimizeResult, width: usize) -> String {
     };
     if answer.why.is_some() {
         let rest = (line(&[&flags, "--why", "--detail"]), "the answer's other sections");
-        return join([head::answer(answer, best, width), why::why(answer), next(&[rest], width)]);
+        return join([head::answer(answer, best, width), why::why(answer, width), next(&[rest], width)]);
     }
     let plan = format!("--plan {}", shell_word(&best.notation));
     let measured = next_run(best, answer.launch.as_ref());

@@ -1,10 +1,10 @@
 //! Why the best plan is the best: the verdict on disaggregated serving, strategies, crossovers, sensitivity.
 
-use super::page::{bullet, heading, indent, paragraph, shorten};
+use super::page::{bullet_within, heading, indent, shorten, wrap};
 use crate::report::number::{digits, percent, requests};
 use crate::report::result::OptimizeResult;
 use crate::report::robustness::Robustness;
-use crate::report::table::{grouped, table};
+use crate::report::table::{grouped, table_within};
 use crate::report::why::{Crossing, Gain, Strategy, Why, moved};
 use crate::search::duel::Along;
 
@@ -13,15 +13,18 @@ const PLAN: usize = 30;
 /// Width of a reason, in characters.
 const REASON: usize = 92;
 
-pub fn why(answer: &OptimizeResult) -> String {
+/// The analysis in lines of at most `width` characters.
+pub fn why(answer: &OptimizeResult, width: usize) -> String {
     let Some(why) = &answer.why else { return String::new() };
+    let paragraph = |text: &str| wrap(text, width, 2, 2);
+    let bullet = |text: &str| bullet_within(text, width);
     let split = why.split.as_ref();
     let split =
         split.map(|case| heading("Is disaggregation worth it?", "") + &paragraph(&case.sentence) + "\n");
     let mut text = split.unwrap_or_default() + &heading("Why", "");
     text.push_str(&paragraph(&why.sentence));
     text.push('\n');
-    text.push_str(&strategies(why));
+    text.push_str(&strategies(why, width));
     if !why.crossovers.is_empty() {
         text.push('\n');
         text.push_str(&heading("Crossover to the runner-up", "both re-optimized at each value"));
@@ -46,12 +49,13 @@ pub fn why(answer: &OptimizeResult) -> String {
         let names: Vec<&str> = idle.iter().map(|gain| gain.what.as_str()).collect();
         text.push_str(&paragraph(&format!("no effect: {}", names.join("; "))));
     }
-    text.push_str(&why.robustness.as_ref().map(robustness).unwrap_or_default());
+    text.push_str(&why.robustness.as_ref().map(|robust| robustness(robust, width)).unwrap_or_default());
     text
 }
 
 /// How often the best stays the best.
-fn robustness(robust: &Robustness) -> String {
+fn robustness(robust: &Robustness, width: usize) -> String {
+    let paragraph = |text: &str| wrap(text, width, 2, 2);
     let note = format!(
         "{} draws from the intervals of {} plans",
         grouped(robust.draws.into()),
@@ -75,7 +79,7 @@ fn robustness(robust: &Robustness) -> String {
     text
 }
 
-fn strategies(why: &Why) -> String {
+fn strategies(why: &Why, width: usize) -> String {
     let header = ["strategy", "best plan", "weights", "conc.", &why.metric, "TTFT ms", "TPOT ms", "odds", ""];
     let best = why.strategies.first().and_then(|one| one.value);
     let (some, none): (Vec<&Strategy>, Vec<&Strategy>) =
@@ -94,10 +98,10 @@ fn strategies(why: &Why) -> String {
             if rank == 0 { String::new() } else { moved(best, one.value) },
         ]
     });
-    let mut text = indent(&table(&header, rows), 2);
+    let mut text = indent(&table_within(&header, rows, width - 2), 2);
     for one in none {
         let reason = shorten(one.none.as_deref().unwrap_or_default(), REASON);
-        text.push_str(&bullet(&format!("{}: {reason}", one.family.name())));
+        text.push_str(&bullet_within(&format!("{}: {reason}", one.family.name()), width));
     }
     text
 }
