@@ -151,6 +151,18 @@ fn figures(file: &Value, path: &str, found: &mut Vec<String>) {
     }
 }
 
+/// A script without the lines that are comments alone: they are for who reads the source, and a tenth of the page.
+fn uncommented(text: &str) -> String {
+    let mut inside = false;
+    let is_code = |line: &&str| {
+        let line = line.trim();
+        let opened = inside || line.starts_with("/*");
+        inside = opened && !line.ends_with("*/");
+        !opened && !line.starts_with("//")
+    };
+    text.lines().filter(is_code).map(|line| format!("{line}\n")).collect()
+}
+
 /// All files of the page but the module.
 pub fn files(catalog: &Catalog, engine: PageEngine) -> Result<Vec<PageFile>, Error> {
     let answered = |name: &str, body: Value| (entry(name)?.answer)(catalog, &body, &UNCONTROLLED);
@@ -190,7 +202,8 @@ pub fn files(catalog: &Catalog, engine: PageEngine) -> Result<Vec<PageFile>, Err
         all.collect::<Vec<_>>().join(" ")
     };
     let script = |(name, text): (&'static str, &str)| {
-        let text = if name == OFFLINE { text.replace("{{ files }}", &kept()) } else { text.to_owned() };
+        let text = uncommented(text);
+        let text = if name == OFFLINE { text.replace("{{ files }}", &kept()) } else { text };
         PageFile::of(name, SCRIPT, text)
     };
     page.into_iter().chain(SCRIPTS.map(script)).collect()
