@@ -138,10 +138,10 @@ function goodput(report, swept, act) {
     drawn("line", { class: "version", x1: `${px(now)}%`, x2: `${px(now)}%`, y1: "0", y2: "100%" }), label(px(now), high, `now ${rated(now)}`, { class: "name f1", dx: 6 * side, dy: high ? -8 : 12, "text-anchor": side < 0 ? "end" : "start" }),
     ...rows.map((one) => drawn("circle", { class: "point", cx: `${place(one)[0]}%`, cy: `${place(one)[1]}%`, r: 4.5 })), drawn("circle", { class: "ring", cx: `${place(best)[0]}%`, cy: `${place(best)[1]}%`, r: 9 }));
   const last = rows.at(-1);
-  const title = best === last ? `${rated(best.good)} requests/s meet the SLOs at ${rated(best.rate)}; more were not tried` : `At most ${rated(best.good)} requests/s meet the SLOs, at ${rated(best.rate)}${last.good < best.good * 0.9 ? `; of ${rated(last.rate)} only ${percent(last.share)} do` : ""}`;
+  const title = best === last ? `${rated(best.good)} requests/s meet the SLOs at ${rated(best.rate)}; more were not tried` : `At most ${rated(best.good)} requests/s meet the SLOs, at ${rated(best.rate)}${last.good < best.good * 0.9 ? `; of ${rated(last.rate)} ${last.share ? `only ${percent(last.share)}` : "none"} do` : ""}`;
   const made = graph(svg, `Goodput over the rate, ${rows.length} simulated rates. Arrows walk, Enter sets the rate of the question.`, rows, {
     place, enter: ({ rate }) => act.rate(rate), direct: true, begin: rows.find(({ rate }) => rate === now),
-    card: ({ rate, share, good }) => [element("h3", { textContent: `${rated(rate)} requests/s` }), element("dl", {}, ...line("within the SLOs", percent(share)), ...line("goodput", `${rated(good)} requests/s`)), element("div", { className: "row" }, element("button", { type: "button", className: "plain", textContent: rate === now ? "The rate now" : "Take this rate", disabled: rate === now, onclick: () => act.rate(rate) }))],
+    card: ({ rate, share, good }) => [element("h3", { textContent: `${rated(rate)} requests/s` }), element("dl", {}, ...line("SLOs met", percent(share)), ...line("goodput", `${rated(good)}/s`)), element("div", { className: "row" }, element("button", { type: "button", className: "plain", textContent: rate === now ? "The rate now" : "Take this rate", disabled: rate === now, onclick: () => act.rate(rate) }))],
   });
   return frame(titled(title), element("p", { className: "soft", textContent: "requests/s within the SLOs; a click sets the rate" }), made, element("p", { className: "axis-x soft", textContent: "requests/s sent" }),
     behind("goodput over the rate", ["requests/s", "within the SLOs", "goodput"], rows.map(({ rate, share, good }) => [rated(rate), percent(share), rated(good)])));
@@ -197,7 +197,7 @@ function figures(report, limits) {
   const rows = LATENCIES.flatMap(([key, name]) => {
     const { p50_ms: low, p90_ms: mark, p99_ms: high } = report.latencies.find(({ metric: one }) => one === key);
     const limit = limits[key];
-    return mark === null ? [] : [metric(`${name} p90`, limit ? `≤ ${round(limit)}` : "no SLO", time(mark), `p50 ${time(low)} · p99 ${time(high)}`, { low, mark, high, limit }, limit && mark > limit ? "bad" : "")];
+    return mark === null ? [] : [metric(`${name} p90`, limit ? `≤ ${round(limit)}` : "no SLO", time(mark), `p50 ${time(low).replace(time(high).replace(/^\S+/, ""), "")} · p99 ${time(high)}`, { low, mark, high, limit }, limit && mark > limit ? "bad" : "")];
   });
   const slots = report.pools.reduce((sum, { role, replicas, attention_ranks: ranks, scheduler: one }) => sum + (role === "prefill" ? 0 : replicas * ranks * (one.max_sequences ?? one.max_requests ?? one.slots ?? NaN)), 0);
   const [running, waiting, kv] = ["running", "waiting", "kv_used"].map(most);

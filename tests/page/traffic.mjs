@@ -91,7 +91,7 @@ async function rates(page) {
   assert.match(await kept(page, "plan"), /1 x tp1/);
   await page.focus(`${HERE} .goodput .graph`);
   await page.keyboard.press("End");
-  assert.match(await page.textContent(`${HERE} .tip`), /within the SLOs.*Take this rate/);
+  assert.match(await page.textContent(`${HERE} .tip`), /SLOs met.*Take this rate/);
   await page.keyboard.press("Enter");
   await page.waitForFunction((text) => new URLSearchParams(location.hash.split("?")[1]).get("rate") !== text, rate);
   await settled(page);
