@@ -82,7 +82,7 @@ pub const NAMES: [&str; 2 + SCRIPTS.len()] = {
 const SHEET: &str = "page.css";
 pub const MODULE: &str = "mantile.wasm";
 const OFFLINE: &str = "offline.mjs";
-const SCRIPTS: [(&str, &str); 32] = [
+const SCRIPTS: [(&str, &str); 33] = [
     ("accuracy.mjs", include_str!("site/accuracy.mjs")),
     ("app.mjs", include_str!("site/app.mjs")),
     ("buy.mjs", include_str!("site/buy.mjs")),
@@ -114,15 +114,17 @@ const SCRIPTS: [(&str, &str); 32] = [
     ("tables.mjs", include_str!("site/tables.mjs")),
     ("toast.mjs", include_str!("site/toast.mjs")),
     ("tools.mjs", include_str!("site/tools.mjs")),
+    ("traffic.mjs", include_str!("site/traffic.mjs")),
     ("worker.mjs", include_str!("site/worker.mjs")),
 ];
 
-const VIEWS: [(&str, &str); 11] = [
+const VIEWS: [(&str, &str); 12] = [
     ("ask", "Ask"),
     ("answer", "Answer"),
     ("why", "Why"),
     ("numbers", "Numbers"),
     ("where", "Where"),
+    ("traffic", "Traffic"),
     ("assumptions", "Assumptions"),
     ("buy", "Buy"),
     ("compare", "Compare"),
@@ -147,6 +149,18 @@ fn figures(file: &Value, path: &str, found: &mut Vec<String>) {
         }
         None => {}
     }
+}
+
+/// A script without the lines that are comments alone: they are for who reads the source, and a tenth of the page.
+fn uncommented(text: &str) -> String {
+    let mut inside = false;
+    let is_code = |line: &&str| {
+        let line = line.trim();
+        let opened = inside || line.starts_with("/*");
+        inside = opened && !line.ends_with("*/");
+        !opened && !line.starts_with("//")
+    };
+    text.lines().filter(is_code).map(|line| format!("{line}\n")).collect()
 }
 
 /// All files of the page but the module.
@@ -188,7 +202,8 @@ pub fn files(catalog: &Catalog, engine: PageEngine) -> Result<Vec<PageFile>, Err
         all.collect::<Vec<_>>().join(" ")
     };
     let script = |(name, text): (&'static str, &str)| {
-        let text = if name == OFFLINE { text.replace("{{ files }}", &kept()) } else { text.to_owned() };
+        let text = uncommented(text);
+        let text = if name == OFFLINE { text.replace("{{ files }}", &kept()) } else { text };
         PageFile::of(name, SCRIPT, text)
     };
     page.into_iter().chain(SCRIPTS.map(script)).collect()

@@ -261,8 +261,8 @@ fn records_are_of_counted_requests_and_change_nothing() {
     assert_eq!((kept.requests.len(), kept.left_out), (MOST_RECORDS, 50));
 }
 
-/// Windows have every counted request once, and their percentiles lie in order between the least and the greatest of the
-/// run, within the width of the buckets of a distribution.
+/// Windows have every counted request once. Their percentiles are in order, between the least and the greatest of the run,
+/// within the width of the buckets of a distribution.
 #[test]
 fn windows_are_of_counted_requests_and_between_those_of_the_run() {
     let scenario = planned(None, Some(6.0), (1000, 100));

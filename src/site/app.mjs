@@ -25,6 +25,7 @@ import { filter, sort } from "./tables.mjs";
 import { element, percent, redrawn } from "./figures.mjs";
 import * as toast from "./toast.mjs";
 import { copied, pace, save } from "./tools.mjs";
+import { traffic, without } from "./traffic.mjs";
 
 const $ = (id) => document.getElementById(id);
 $("unserved").remove();
@@ -33,8 +34,9 @@ const question = $("question");
 const POINTS = 120;
 /** From then on, a search shows its best plan so far. */
 const SLOW_MS = 1000;
-/** Views that show the answer to the question. */
-const ANSWERED = ["answer", "why", "numbers", "where", "assumptions"];
+/** Views that are sections of the answer to the question, and those that show it in another way too. */
+const SECTIONS = ["answer", "why", "numbers", "where", "assumptions"];
+const ANSWERED = [...SECTIONS, "traffic"];
 
 const state = { view: "answer", files: {}, shown: null, early: false, last: null, trail: [], searches: 0, targets: [] };
 const said = states({
@@ -126,7 +128,7 @@ function requested(extra = {}) {
 /** Distributes the sections of an answer over their views. */
 function show(html) {
   const parts = new DOMParser().parseFromString(html, "text/html");
-  for (const view of ANSWERED) {
+  for (const view of SECTIONS) {
     const sections = [...parts.querySelectorAll(`section[data-view="${view}"]`)];
     part(view).replaceChildren(...sections);
     if (!sections.length) part(view).innerHTML = "<p class=\"soft\">This answer has no such part: ask for a plan that runs.</p>";
@@ -269,6 +271,7 @@ async function opened() {
       else await ask({ why: view === "why" });
       if (state.view === "where") await Promise.all([opening(page("where")), devices()]);
       if (state.view === "numbers") await operators();
+      if (state.view === "traffic") await simulated();
     } else {
       await opening(page(state.view));
     }
@@ -514,6 +517,23 @@ async function operators() {
   numbers(section, JSON.parse(json), peaks, { explain: (number, path) => ((state.trail = []), explain(number, path)) });
 }
 
+/** The plan of the answer under traffic. */
+async function simulated() {
+  const target = part("traffic");
+  if (JSON.stringify([requested(), state.files]) !== state.shown) return undefined;
+  if (!part("answer").querySelector("section[data-notation]")) return target.replaceChildren(without("No plan runs for this question.", element("a", { href: "#answer", textContent: "The answer says why, and what would help", attributes: { "data-tab": "answer" } })));
+  const { plan } = planned().deployment;
+  return traffic(target, planned(), state.files, {
+    answer,
+    search: (targets, work, caught) => search(targets, () => work().catch(caught)),
+    picks: () => kept.picks("traffic"),
+    keep: (change) => void keep("traffic", change),
+    pick: async (change) => (await keep("traffic", change), simulated()),
+    // The curve is of this plan: another rate keeps it.
+    rate: (rate) => go("traffic", { rate: String(rate), concurrency: "", plan }),
+  });
+}
+
 /** The scenario of the shown answer, with its plan. */
 function planned() {
   const section = page("answer").querySelector("section");
@@ -753,7 +773,7 @@ const keys = shortcuts({
   p: () => part("answer").querySelector("section[data-notation]") && pin(planned()),
   c: () => part("answer").querySelector("[data-action=link]")?.click(),
   "[": back,
-  "?": () => toast.show("⌘K or / search · g then a w n e s b c l y i: views · q question · p pin · c copy link · [ back · arrows: front"),
+  "?": () => toast.show("⌘K or / search · g then a w n e t s b c l y i: views · q question · p pin · c copy link · [ back · arrows: front"),
 }, (view) => go(view));
 
 document.addEventListener("click", (event) => void clicked(event));

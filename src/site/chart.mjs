@@ -79,9 +79,9 @@ export function field(x, y, spell = worded) {
 
 /**
  * A field that is walked: the pointer near a point, or arrows, show its card. `place` gives the percents of a point,
- * `card` the parts of its card, `enter` the act of Enter, and arrows start at `begin`.
+ * `card` the parts of its card, `enter` the act of Enter, of a click too where it is `direct`, and arrows start at `begin`.
  */
-export function graph(svg, words, points, { place, card, enter, begin }) {
+export function graph(svg, words, points, { place, card, enter, begin, direct = false }) {
   const ring = drawn("circle", { class: "cursor", r: 6, visibility: "hidden" });
   svg.append(ring);
   const tip = element("div", { className: "tip", attributes: { role: "status" } });
@@ -123,6 +123,7 @@ export function graph(svg, words, points, { place, card, enter, begin }) {
     if (event.target.closest(".tip")) return;
     const at = nearest(event);
     if (at < 0) hide();
+    else if (direct && event.pointerType !== "touch") enter(points[at]);
     else show(at, true);
   });
   const orders = [0, 1].map((axis) => points.map((_, at) => at).sort((a, b) => (place(points[a])[axis] - place(points[b])[axis]) * (axis ? -1 : 1)));

@@ -1,6 +1,6 @@
 // Single letters as commands, and `g` followed by the letter of a view.
 
-const VIEWS = { h: "ask", a: "answer", w: "why", n: "numbers", e: "where", s: "assumptions", b: "buy", c: "compare", i: "layers", l: "library", y: "accuracy" };
+const VIEWS = { h: "ask", a: "answer", w: "why", n: "numbers", e: "where", t: "traffic", s: "assumptions", b: "buy", c: "compare", i: "layers", l: "library", y: "accuracy" };
 /** Within this time the letter of a view follows `g`. */
 const FOLLOWS_MS = 1500;
 

@@ -16,7 +16,7 @@ import { accessible, launched, opened, settled, texts, visit } from "./support.m
 const [binary, wasm] = process.argv.slice(2);
 const QUESTION = "model=Llama-3.1-8B&hardware=2xh100";
 const FLAGS = ["--model", "Llama-3.1-8B", "--hardware", "2xh100"];
-const VIEWS = ["ask", "answer", "why", "numbers", "layers", "where", "assumptions", "compare", "library", "accuracy", "buy"];
+const VIEWS = ["ask", "answer", "why", "numbers", "layers", "where", "traffic", "assumptions", "compare", "library", "accuracy", "buy"];
 const HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>\"'>";
 /** Shared pictures: the repository's when they are wanted. */
 const SHOTS = process.env.SCREENSHOTS;
