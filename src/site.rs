@@ -82,7 +82,7 @@ pub const NAMES: [&str; 2 + SCRIPTS.len()] = {
 const SHEET: &str = "page.css";
 pub const MODULE: &str = "mantile.wasm";
 const OFFLINE: &str = "offline.mjs";
-const SCRIPTS: [(&str, &str); 32] = [
+const SCRIPTS: [(&str, &str); 33] = [
     ("accuracy.mjs", include_str!("site/accuracy.mjs")),
     ("app.mjs", include_str!("site/app.mjs")),
     ("buy.mjs", include_str!("site/buy.mjs")),
@@ -114,6 +114,7 @@ const SCRIPTS: [(&str, &str); 32] = [
     ("tables.mjs", include_str!("site/tables.mjs")),
     ("toast.mjs", include_str!("site/toast.mjs")),
     ("tools.mjs", include_str!("site/tools.mjs")),
+    ("why.mjs", include_str!("site/why.mjs")),
     ("worker.mjs", include_str!("site/worker.mjs")),
 ];
 

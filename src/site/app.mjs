@@ -25,6 +25,7 @@ import { filter, sort } from "./tables.mjs";
 import { element, percent, redrawn } from "./figures.mjs";
 import * as toast from "./toast.mjs";
 import { copied, pace, save } from "./tools.mjs";
+import { why } from "./why.mjs";
 
 const $ = (id) => document.getElementById(id);
 $("unserved").remove();
@@ -191,7 +192,22 @@ function enliven() {
   const section = part("answer").querySelector("section");
   line.draw(JSON.parse(section?.dataset.question ?? "null"));
   if (section) instrument(section, ofPoint);
+  decided();
   if (state.launching) launched();
+}
+
+/** The strategies of the answer as pictures, where they were searched. */
+function decided() {
+  const [section, own] = [part("why").querySelector("section"), part("answer").querySelector("section")];
+  if (!section) return;
+  const copies = [...own.querySelectorAll("[data-copy]")].map(({ dataset }) => dataset.copy);
+  const utilization = Number(copies.join(" ").match(/--gpu-memory-utilization ([\d.]+)/)?.[1]) || undefined;
+  why(section, JSON.parse(own.dataset.question ?? "null"), {
+    notation: own.dataset.notation, utilization, picks: kept.picks("why"),
+    command: copies.find((text) => text.startsWith("mantile-opt ")),
+    keep: (change) => keep("why", change),
+    ask: (changes) => go("why", changes),
+  });
 }
 
 /** Adds the nearest published measurements to the answer. */
