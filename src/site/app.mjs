@@ -124,13 +124,16 @@ function requested(extra = {}) {
   return ["optimize", { scenario, max_front_points: POINTS, ...extra }];
 }
 
+/** Why, where the question has a plan. */
+const GIVEN = "<p class=\"soft\">The plan was given: nothing was chosen.</p><button type=\"button\" class=\"plain\" data-go=\"why\" data-clear=\"plan\">Compare the strategies</button>";
+
 /** Distributes the sections of an answer over their views. */
 function show(html) {
   const parts = new DOMParser().parseFromString(html, "text/html");
   for (const view of ANSWERED) {
     const sections = [...parts.querySelectorAll(`section[data-view="${view}"]`)];
     part(view).replaceChildren(...sections);
-    if (!sections.length) part(view).innerHTML = "<p class=\"soft\">This answer has no such part: ask for a plan that runs.</p>";
+    if (!sections.length) part(view).innerHTML = view === "why" && forms.plan(question) ? GIVEN : "<p class=\"soft\">This answer has no such part: ask for a plan that runs.</p>";
   }
 }
 
@@ -198,16 +201,8 @@ function enliven() {
 
 /** The strategies of the answer as pictures, where they were searched. */
 function decided() {
-  const [section, own] = [part("why").querySelector("section"), part("answer").querySelector("section")];
-  if (!section) return;
-  const copies = [...own.querySelectorAll("[data-copy]")].map(({ dataset }) => dataset.copy);
-  const utilization = Number(copies.join(" ").match(/--gpu-memory-utilization ([\d.]+)/)?.[1]) || undefined;
-  why(section, JSON.parse(own.dataset.question ?? "null"), {
-    notation: own.dataset.notation, utilization, picks: kept.picks("why"),
-    command: copies.find((text) => text.startsWith("mantile-opt ")),
-    keep: (change) => keep("why", change),
-    ask: (changes) => go("why", changes),
-  });
+  const section = part("why").querySelector("section[data-why]");
+  if (section) why(section, part("answer").querySelector("section"), kept.picks("why"), { keep: (change) => keep("why", change), ask: (changes) => go("why", changes) });
 }
 
 /** Adds the nearest published measurements to the answer. */

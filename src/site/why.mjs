@@ -16,19 +16,22 @@ const VERDICTS = { yes: ["Yes.", "good"], no: ["No.", ""], not_provably: ["Not p
 const [NONE, SMALL] = [0.0005, 0.00995];
 /** The highest share of the memory that is proposed to a server. */
 const MOST_UTILIZATION = 0.97;
+/** The least width of the axis of changes, so that a tiny one is a short bar. */
+const LEAST_WIDTH = 0.02;
 /** Steps of the arrows from one end of a strip to the other. */
 const STEPS = 60;
-/** The mark that asked the question, which has the focus again under its answer. */
-let asked = null;
+/** The mark that set the question: it has the focus again in the answer, or the sentence has where there is no such mark. */
+let movedMark = null;
 
 const named = (family) => NAMES[family] ?? family;
 const number = (value) => value.toLocaleString("en");
-const share = (change) => (change < SMALL ? `${(change * 100).toFixed(1)} %` : percent(change));
-const signed = (change) => `${change > 0 ? "+" : "−"}${share(Math.abs(change))}`.replace(" ", "\u00a0");
+const share = (change) => (change < SMALL ? `${(change * 100).toFixed(1)} %` : percent(change)).replace(" ", "\u00a0");
+const signed = (change) => `${change > 0 ? "+" : "−"}${share(Math.abs(change))}`;
 const rough = (value) => plain(Number(value.toPrecision(2)));
 const span = (className, textContent = "") => element("span", { className, textContent });
 const at = (made, styles) => (Object.entries(styles).forEach(([name, value]) => (made.style[name] = `${value}%`)), made);
-const titled = (words, more) => element("h2", {}, element("span", { textContent: words }), ...(more ? [typeof more === "string" ? span("soft", more) : more] : []));
+const cased = (words) => words.charAt(0).toUpperCase() + words.slice(1);
+const titled = (words, more) => element("h2", {}, element("span", { textContent: cased(words) }), ...(more ? [typeof more === "string" ? span("soft", more) : more] : []));
 
 /** The measure of the answer: its words, its direction, and the end of an interval that one can count on. */
 function measure({ metric }, question) {
@@ -96,17 +99,17 @@ function ladder(strategies, best, of, act) {
       cell("n sure-of", Number.isFinite(sure) ? of.spell(sure) : ""), cell("n expected", of.spell(value)),
       cell("n odds-of", ...(Number.isFinite(odds) ? [span(`odds ${odds >= 0.8 ? "good" : odds >= 0.5 ? "warn" : "bad"}`, percent(odds))] : [])));
   };
-  const refused = ({ family, none }) => {
-    const wanted = act.utilization && none && admitted(none, act.utilization);
+  const refused = ([none, all]) => {
+    const wanted = act.utilization && admitted(none, act.utilization);
     const remedy = wanted ? [" ", element("button", { type: "button", className: "link", textContent: `allow utilization ${wanted}`, onclick: () => act.ask({ gpu_memory_utilization: String(wanted) }) })] : [];
-    return element("tr", { className: "without" }, element("th", { scope: "row", textContent: named(family) }), element("td", { colSpan: 5, className: "reason" }, none ?? "", ...remedy));
+    return element("tr", { className: "without" }, element("th", { scope: "row", textContent: all.map(({ family }) => named(family)).join(", ") }), element("td", { colSpan: 5, className: "reason" }, none, ...remedy));
   };
   const heads = [["strategy", ""], ["best plan of it", ""], ["bar: count on · tick: expected · pale: p10–p90", "rungs"], ["count on", "n"], ["expected", "n"], ["odds", "n"]];
   return element("article", { className: "card" },
     titled(ranked(best, planned, of), element("a", { className: "link", href: "#answer", textContent: "all plans of the front →", attributes: { "data-tab": "answer" } })),
     element("table", { className: "ladder", attributes: { "aria-label": `best plan of each strategy, ${of.words}` } },
       element("thead", {}, element("tr", {}, ...heads.map(([textContent, className]) => element("th", { textContent, className })))),
-      element("tbody", {}, ...planned.map(row), ...strategies.filter(({ plan }) => !plan).map(refused))));
+      element("tbody", {}, ...planned.map(row), ...[...Map.groupBy(strategies.filter(({ plan }) => !plan), ({ none }) => none ?? "no plan")].map(refused))));
 }
 
 const term = (name, ...children) => [element("dt", { textContent: name }), element("dd", {}, ...children)];
@@ -122,8 +125,8 @@ function verdict({ worth, sentence }, next, metric, of) {
     ...(next[metric] ? [element("p", { className: "soft", textContent: `narrows ${of.words} from ${range(next[metric].now, of.spell)} to ${range(next[metric].then, of.spell)}` })] : []),
   ];
   return element("article", { className: "card verdict" },
-    element("h2", { textContent: "Is disaggregation worth it here?" }), element("p", { className: `word ${tone}`, textContent: word }), element("p", { className: "said", textContent: said }),
-    element("dl", {}, ...(leads ? term("it leads with", leads) : []), ...(run ? term(worth === "not_provably" ? "what would settle it" : "what would make it surer", ...run) : [])));
+    element("h2", { textContent: "Is disaggregation worth it here?" }), element("p", { className: `word ${tone}`, textContent: word }), element("p", { className: "said", textContent: cased(said) }),
+    element("dl", {}, ...(leads ? term("it leads with", leads) : []), ...(run ? term(worth === "not_provably" ? "what would settle it" : "the run that adds most", ...run) : [])));
 }
 
 /** The limit that a change sets: a field of the question. */
@@ -132,7 +135,7 @@ function limit(what) {
   return name && { [name.toLowerCase()]: `${value.replaceAll(",", "")}${unit === "µs" ? "us" : unit}` };
 }
 
-/** What changes of one thing give, the largest first; those that a field of the question has are asked by a click. */
+/** What changes of one thing give, the largest first; a click on a limit sets it in the question. */
 function tornado(worth, now, of, act) {
   const all = worth.map((one) => ({ ...one, change: Number.isFinite(one.value) ? one.value / now - 1 : undefined }));
   const moved = all.filter(({ change }) => Math.abs(change) >= NONE).sort((a, b) => Math.abs(b.change) - Math.abs(a.change));
@@ -140,9 +143,11 @@ function tornado(worth, now, of, act) {
   const lost = all.filter(({ change }) => change === undefined).map(({ what }) => what);
   const [first] = moved;
   const words = first ? `${first.what} ${first.helps ? "pays most" : "costs most"}, ${signed(first.change)}` : "No small change of one thing has an effect";
-  const [low, high] = [Math.min(0, ...moved.map(({ change }) => change)), Math.max(0, ...moved.map(({ change }) => change))];
-  const to = (change) => ((change - low) / (high - low || 1)) * 100;
-  const asks = moved.some(({ what }) => limit(what));
+  const ends = [Math.min(0, ...moved.map(({ change }) => change)), Math.max(0, ...moved.map(({ change }) => change))];
+  const wide = Math.max(ends[1] - ends[0], LEAST_WIDTH);
+  const [low, high] = ends[1] > 0 ? [ends[0], ends[0] + wide] : [-wide, 0];
+  const to = (change) => ((change - low) / wide) * 100;
+  const settable = moved.some(({ what }) => limit(what));
   const row = ({ what, change, helps, plan, value }) => {
     const fields = limit(what);
     const said = `${what}: ${of.spell(value)} ${of.words}, ${signed(change)}, by ${plan}`;
@@ -151,11 +156,13 @@ function tornado(worth, now, of, act) {
     const bar = at(span(`grow ${helps ? "helps" : ""}`), { left: to(Math.min(change, 0)), width: Math.abs(to(change) - to(0)) });
     return element(fields ? "button" : "div", { className: "torn-row", title: said, ...(fields && { type: "button", onclick: () => act.ask(fields) }) }, span("name", what), element("span", { className: "track" }, bar, amount));
   };
-  const steps = first ? ticks(now * (1 + low), now * (1 + high)) : [];
+  const steps = first ? ticks(now * (1 + low), now * (1 + high)).filter((step, place, all) => !place || of.spell(step) !== of.spell(all[place - 1])) : [];
   const grid = element("div", { className: "torn-grid", attributes: { "aria-hidden": "true" } }, ...steps.map((step) => at(element("span", {}, span("at", of.spell(step))), { left: to(step / now - 1) })), at(element("span", { className: "now-line" }, span("present", of.spell(now))), { left: to(0) }));
+  const chart = element("div", { className: `torn${low < 0 ? " both" : ""}` }, grid, ...moved.map(row));
+  chart.style.setProperty("--rows", moved.length);
   return element("article", { className: "card" },
-    titled(words, `re-optimized${asks ? " · a limit asks by a click" : ""}`),
-    ...(first ? [element("div", { className: `torn${low < 0 ? " both" : ""}` }, grid, ...moved.map(row)), element("p", { className: "soft cap", textContent: `expected ${of.words}` })] : []),
+    titled(words, `re-optimized${settable ? " · click a limit to set it" : ""}`),
+    ...(first ? [chart, element("p", { className: "soft cap", textContent: `expected ${of.words}` })] : []),
     ...(idle.length ? [element("p", { className: "soft", textContent: `no effect: ${idle.join("; ")}` })] : []),
     ...(lost.length ? [element("p", { className: "soft", textContent: `infeasible: ${lost.join("; ")}` })] : []));
 }
@@ -179,7 +186,7 @@ function nearest(crossings) {
   return `${words} ${unit}, ${named(now >= edge ? from : to)} leads`;
 }
 
-/** The value of the question on a strip: dragged, or moved by arrows, and asked on release or by Enter. */
+/** The value of the question on a strip: dragged, or moved by arrows, and set on release or by Enter. */
 function mark(crossing, parts, scale, head, act) {
   const { along, now, least, most } = crossing;
   const { field, unit, name } = ALONG[along];
@@ -187,7 +194,7 @@ function mark(crossing, parts, scale, head, act) {
   let value = now;
   const draw = () => {
     at(made, { left: scale.of(value) });
-    head.textContent = value === now ? `now ${number(now)}` : `${number(value)}: ${named(leads(parts, value))} leads · Enter asks`;
+    head.textContent = value === now ? `now ${number(now)}` : `${number(value)}: ${named(leads(parts, value))} leads · Enter to ask`;
     if (field) Object.entries({ valuenow: value, valuetext: `${number(value)} ${unit}, ${named(leads(parts, value))} leads` }).forEach(([key, text]) => made.setAttribute(`aria-${key}`, text));
   };
   draw();
@@ -198,7 +205,7 @@ function mark(crossing, parts, scale, head, act) {
   };
   const ask = () => {
     if (value === now) return;
-    asked = along;
+    movedMark = along;
     act.ask({ [field]: String(value) });
   };
   let from = null;
@@ -276,7 +283,7 @@ function robustness({ draws, plans, meets_slos: meets, stays_best_common: common
   const cell = (value, toned) => element("td", { className: `n ${toned && Number.isFinite(value) ? tone(value) : ""}`, textContent: Number.isFinite(value) ? percent(value) : "–" });
   const heads = [best.plan, ...(rival ? [rival.plan] : [])];
   return element("article", { className: "card sure-table" },
-    titled(`How sure is the choice? ${number(draws)} draws of the prediction errors`, `${number(plans)} plans`),
+    titled(`How sure is the choice? ${number(draws)} draws of the prediction errors`, plans === 1 ? "1 plan" : `${number(plans)} plans`),
     element("table", {}, element("thead", {}, element("tr", {}, element("td"), ...heads.map((textContent) => element("th", { className: "n", textContent })))),
       element("tbody", {}, ...rows.map(([name, first, second, toned]) => element("tr", {}, element("th", { scope: "row", textContent: name }), cell(first, toned), ...(rival ? [cell(second, toned)] : []))))),
     ...(rival ? [element("p", { className: "soft", textContent: `The most frequent rival, ${rival.plan}, is the best in ${percent(rival.wins)} where each plan has its own error.` })] : []));
@@ -286,30 +293,35 @@ function robustness({ draws, plans, meets_slos: meets, stays_best_common: common
 function head(found, best, runner, of, act) {
   const button = (textContent, attributes) => element("button", { type: "button", className: "plain", textContent, attributes });
   return element("div", { className: "head" },
-    element("div", {}, element("h1", { textContent: headline(best, runner, of) }), element("p", { className: "sub", textContent: found.sentence })),
+    element("div", {}, element("h1", { tabIndex: -1, textContent: headline(best, runner, of) }), element("p", { className: "sub", textContent: found.sentence })),
     element("div", { className: "row actions" }, ...(act.command ? [button("Copy as command", { "data-copy": `${act.command} --why` })] : []), button("Copy link", { "data-action": "link" })));
 }
 
-/**
- * Draws what decided in place of the text. `act` has the plan of the answer, its command, the share of memory of its
- * server, and what asks another question.
- */
-export function why(section, question, act) {
-  const found = JSON.parse(section.dataset.why ?? "null");
-  const planned = found?.strategies.filter(({ plan }) => plan) ?? [];
+/** The command of an answer, and the share of memory that its server may use. */
+function commands(answer) {
+  const copies = [...answer.querySelectorAll("[data-copy]")].map(({ dataset }) => dataset.copy);
+  const [, utilization] = copies.join(" ").match(/--gpu-memory-utilization ([\d.]+)/) ?? [];
+  return { command: copies.find((text) => text.startsWith("mantile-opt ")), utilization: Number(utilization) || undefined };
+}
+
+/** Draws what decided an answer in place of the text. `keep` keeps what is opened, `ask` changes the question. */
+export function why(section, answer, picks, { keep, ask }) {
+  const found = JSON.parse(section.dataset.why);
+  const planned = found.strategies.filter(({ plan }) => plan);
   if (!planned.length || section.querySelector(".decision")) return;
-  const of = measure(found, question);
-  const best = planned.find(({ notation }) => notation && notation === act.notation) ?? planned[0];
+  const act = { ...commands(answer), ask };
+  const of = measure(found, JSON.parse(answer.dataset.question));
+  const best = planned.find(({ notation }) => notation && notation === answer.dataset.notation) ?? planned[0];
   const runner = planned.find((one) => one !== best);
   const rows = [...section.querySelectorAll(":scope > h2, :scope > h2 ~ *")];
-  const tables = element("details", { className: "box", open: act.picks.table === "open" }, element("summary", { textContent: "The same as tables" }), ...rows);
-  tables.addEventListener("toggle", () => act.keep({ table: tables.open ? "open" : undefined }));
+  const tables = element("details", { className: "box", open: picks.table === "open" }, element("summary", { textContent: "The same as tables" }), ...rows);
+  tables.addEventListener("toggle", () => keep({ table: tables.open ? "open" : undefined }));
   const card = found.split && verdict(found.split, JSON.parse(section.dataset.next ?? "null"), found.metric, of);
   const right = [...(found.crossovers.length ? [strips(found.crossovers, best, of, act)] : []), ...(found.robustness ? [robustness(found.robustness, best, found.strategies)] : [])];
   const left = found.worth.length ? [tornado(found.worth, best.value, of, act)] : [];
   section.replaceChildren(head(found, best, runner, of, act),
     element("div", { className: `decision${card ? " judged" : ""}` }, ladder(found.strategies, best, of, act), ...(card ? [card] : [])),
     element("div", { className: `decision${left.length && right.length ? " halves" : ""}` }, ...left, ...(right.length ? [element("div", { className: "stack" }, ...right)] : [])), tables);
-  if (asked && document.activeElement === document.body) section.querySelector(`.now[data-along=${asked}]`)?.focus({ preventScroll: true });
-  asked = null;
+  if (movedMark && document.activeElement === document.body) (section.querySelector(`.now[data-along=${movedMark}]`) ?? section.querySelector("h1")).focus({ preventScroll: true });
+  movedMark = null;
 }
