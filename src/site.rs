@@ -82,7 +82,7 @@ pub const NAMES: [&str; 2 + SCRIPTS.len()] = {
 const SHEET: &str = "page.css";
 pub const MODULE: &str = "mantile.wasm";
 const OFFLINE: &str = "offline.mjs";
-const SCRIPTS: [(&str, &str); 33] = [
+const SCRIPTS: [(&str, &str); 34] = [
     ("accuracy.mjs", include_str!("site/accuracy.mjs")),
     ("app.mjs", include_str!("site/app.mjs")),
     ("buy.mjs", include_str!("site/buy.mjs")),
@@ -115,6 +115,7 @@ const SCRIPTS: [(&str, &str); 33] = [
     ("toast.mjs", include_str!("site/toast.mjs")),
     ("tools.mjs", include_str!("site/tools.mjs")),
     ("traffic.mjs", include_str!("site/traffic.mjs")),
+    ("why.mjs", include_str!("site/why.mjs")),
     ("worker.mjs", include_str!("site/worker.mjs")),
 ];
 

@@ -26,6 +26,7 @@ import { element, percent, redrawn } from "./figures.mjs";
 import * as toast from "./toast.mjs";
 import { copied, pace, save } from "./tools.mjs";
 import { traffic, without } from "./traffic.mjs";
+import { why } from "./why.mjs";
 
 const $ = (id) => document.getElementById(id);
 $("unserved").remove();
@@ -125,13 +126,16 @@ function requested(extra = {}) {
   return ["optimize", { scenario, max_front_points: POINTS, ...extra }];
 }
 
+/** Why, where the question has a plan. */
+const GIVEN = "<p class=\"soft\">The plan was given: nothing was chosen.</p><button type=\"button\" class=\"plain\" data-go=\"why\" data-clear=\"plan\">Compare the strategies</button>";
+
 /** Distributes the sections of an answer over their views. */
 function show(html) {
   const parts = new DOMParser().parseFromString(html, "text/html");
   for (const view of SECTIONS) {
     const sections = [...parts.querySelectorAll(`section[data-view="${view}"]`)];
     part(view).replaceChildren(...sections);
-    if (!sections.length) part(view).innerHTML = "<p class=\"soft\">This answer has no such part: ask for a plan that runs.</p>";
+    if (!sections.length) part(view).innerHTML = view === "why" && forms.plan(question) ? GIVEN : "<p class=\"soft\">This answer has no such part: ask for a plan that runs.</p>";
   }
 }
 
@@ -193,7 +197,14 @@ function enliven() {
   const section = part("answer").querySelector("section");
   line.draw(JSON.parse(section?.dataset.question ?? "null"));
   if (section) instrument(section, ofPoint);
+  decided();
   if (state.launching) launched();
+}
+
+/** The strategies of the answer as pictures, where they were searched. */
+function decided() {
+  const section = part("why").querySelector("section[data-why]");
+  if (section) why(section, part("answer").querySelector("section"), kept.picks("why"), { keep: (change) => keep("why", change), ask: (changes) => go("why", changes) });
 }
 
 /** Adds the nearest published measurements to the answer. */

@@ -7,6 +7,7 @@ import assert from "node:assert/strict";
 import { accessible, launched, opened, settled, texts, visit } from "./support.mjs";
 import * as tools from "./tools.mjs";
 import * as traffic from "./traffic.mjs";
+import * as decision from "./why.mjs";
 
 const QUESTION = "model=Llama-3.1-8B&hardware=2xh100";
 const focused = (page) => page.evaluate(() => document.activeElement.id || document.activeElement.dataset.chip || document.activeElement.className);
@@ -631,7 +632,7 @@ async function phone(browser, address) {
   await close();
 }
 
-const TESTS = { palette, chips, screen, front, states, gone, early, compare, where, played, links, operators, degrees, racks, examples, buy: tools.buy, models: tools.models, measured: tools.measured, groups: tools.groups, traffic: traffic.simulated, refusals: traffic.refused };
+const TESTS = { palette, chips, screen, front, states, gone, early, compare, where, played, links, operators, degrees, racks, examples, buy: tools.buy, models: tools.models, measured: tools.measured, groups: tools.groups, traffic: traffic.simulated, refusals: traffic.refused, why: decision.why };
 
 /** All instruments of the page at an address. */
 export async function instruments(browser, address, names = Object.keys(TESTS)) {
@@ -642,7 +643,7 @@ export async function instruments(browser, address, names = Object.keys(TESTS)) 
     assert.deepEqual(faults.filter((fault) => !/422|ERR_FAILED/.test(fault)), [], name);
     await close();
   }
-  for (const [name, test] of Object.entries({ folded, phone, small: tools.small, narrow: traffic.narrow })) if (names.length > 1 || names[0] === name) await test(browser, address);
+  for (const [name, test] of Object.entries({ folded, phone, small: tools.small, narrow: traffic.narrow, slim: decision.narrow })) if (names.length > 1 || names[0] === name) await test(browser, address);
 }
 
 if (process.argv[1] === import.meta.filename) {
