@@ -1,5 +1,5 @@
 // The question as one line of chips: each shows a part of it and opens its fields over the page, which nothing moves.
-import { element, plain, seconds, short } from "./figures.mjs";
+import { element, listing, plain, seconds, short } from "./figures.mjs";
 import { fields } from "./forms.mjs";
 
 const $ = (id) => document.getElementById(id);
@@ -172,7 +172,7 @@ export function chips(form, ask) {
   /** Offers values under a field: lines of a list that have the typed words, or presets. */
   function suggest(input, typed = input.value) {
     const listed = input.dataset.options
-      ? [...document.querySelectorAll(`#${input.dataset.options} option`)].map(({ value, textContent }) => [value, textContent === value ? "" : textContent])
+      ? [...document.querySelectorAll(`#${input.dataset.options} option`)].map(listing)
       : input.dataset.presets.split(" ").map((value) => [value, ""]);
     const words = typed.toLowerCase().split(/\s+/).filter(Boolean);
     const found = listed.filter(([value, name]) => words.every((word) => `${value} ${name}`.toLowerCase().includes(word)) || input.dataset.presets);

@@ -53,3 +53,9 @@ export function redrawn(target, draw) {
   draw();
   if (at >= 0) places()[at]?.focus({ preventScroll: true });
 }
+
+/** The value of a line of a list, and its name: the page omits that of a model, which is its id as hubs spell it. */
+export function listing({ value, textContent }) {
+  const name = textContent || (value.includes("--") ? value.replace("--", "/") : "");
+  return [value, name === value ? "" : name];
+}

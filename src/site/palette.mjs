@@ -1,5 +1,5 @@
 // The command palette: models, hardware, views, numbers, settings and phrases such as `tp 4`, by typing and arrows.
-import { short } from "./figures.mjs";
+import { listing, short } from "./figures.mjs";
 import { phrases } from "./phrases.mjs";
 import { letter } from "./shortcuts.mjs";
 
@@ -10,8 +10,8 @@ const $ = (id) => document.getElementById(id);
 
 /** Lines of a list of the page, each as an entry. */
 function listed(id, group, key, actions) {
-  return [...document.querySelectorAll(`#${id} option`)].map(({ value, textContent }) => ({
-    group, key, ask: actions.ask, text: textContent && textContent !== value ? `${short(value)} · ${textContent}` : value, id: value, choose: () => actions.ask({ [key]: value }),
+  return [...document.querySelectorAll(`#${id} option`)].map(listing).map(([value, name]) => ({
+    group, key, ask: actions.ask, text: name ? `${short(value)} · ${name}` : value, id: value, choose: () => actions.ask({ [key]: value }),
   }));
 }
 
