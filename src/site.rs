@@ -82,12 +82,13 @@ pub const NAMES: [&str; 2 + SCRIPTS.len()] = {
 const SHEET: &str = "page.css";
 pub const MODULE: &str = "mantile.wasm";
 const OFFLINE: &str = "offline.mjs";
-const SCRIPTS: [(&str, &str); 32] = [
+const SCRIPTS: [(&str, &str); 34] = [
     ("accuracy.mjs", include_str!("site/accuracy.mjs")),
     ("app.mjs", include_str!("site/app.mjs")),
     ("buy.mjs", include_str!("site/buy.mjs")),
     ("canvas.mjs", include_str!("site/canvas.mjs")),
     ("card.mjs", include_str!("site/card.mjs")),
+    ("causes.mjs", include_str!("site/causes.mjs")),
     ("chart.mjs", include_str!("site/chart.mjs")),
     ("chips.mjs", include_str!("site/chips.mjs")),
     ("compare.mjs", include_str!("site/compare.mjs")),
@@ -101,6 +102,7 @@ const SCRIPTS: [(&str, &str); 32] = [
     ("library.mjs", include_str!("site/library.mjs")),
     ("link.mjs", include_str!("site/link.mjs")),
     ("mantile.mjs", include_str!("site/mantile.mjs")),
+    ("meters.mjs", include_str!("site/meters.mjs")),
     ("numbers.mjs", include_str!("site/numbers.mjs")),
     (OFFLINE, include_str!("site/offline.mjs")),
     ("palette.mjs", include_str!("site/palette.mjs")),

@@ -4,7 +4,7 @@ import { buy } from "./buy.mjs";
 import { OWN, canvas, sentence } from "./canvas.mjs";
 import { card } from "./card.mjs";
 import { chips } from "./chips.mjs";
-import { table } from "./compare.mjs";
+import * as comparison from "./compare.mjs";
 import { engine, once, refused } from "./engine.mjs";
 import * as forms from "./forms.mjs";
 import { instrument } from "./front.mjs";
@@ -49,7 +49,8 @@ const source = engine((done, all) => said.progress(done, all));
 /** The question as chips; a change of one is a new question. */
 const line = chips(question, () => {
   state.command = null;
-  void go(ANSWERED.includes(state.view) ? state.view : "answer");
+  if (state.cloning) void pinned();
+  else void go(ANSWERED.includes(state.view) ? state.view : "answer");
 });
 
 const page = (view) => document.querySelector(`[data-page="${view}"]`);
@@ -223,6 +224,7 @@ function offerFormats() {
 
 function tab(view) {
   state.view = view = page(view) ? view : "answer";
+  state.cloning = false;
   document.querySelectorAll("[data-page]").forEach((one) => (one.hidden = one.dataset.page !== view));
   document.querySelectorAll("nav [data-tab]").forEach((one) => (one.dataset.tab === view ? one.setAttribute("aria-current", "page") : one.removeAttribute("aria-current")));
   document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
@@ -515,7 +517,7 @@ function planned() {
 async function explain(number, path) {
   try {
     $("panel").hidden = false;
-    const html = await answer("explain", { scenario: planned(), number, depth: 2, ...(path ? { path } : {}) });
+    const html = await answer("explain", { scenario: (state.view === "compare" && state.subject) || planned(), number, depth: 2, ...(path ? { path } : {}) });
     $("explained").innerHTML = html;
     state.trail.push([number, path]);
     $("trail").textContent = state.trail.map(([one, part]) => part ?? one).join(" › ");
@@ -640,12 +642,22 @@ async function tried({ view, request, question: changes, fields }) {
   await go(view, changes);
 }
 
-/** The plan of the question, or the question itself where it has no answer yet, next to the pins. */
+/** The base with one change is the next pin: its question opens, and the chip that changes makes it. */
 function cloned() {
-  const { model, hardware, ...rest } = forms.scenario(question);
-  pins.pin({ model, hardware: hardware ?? line.hardware(), ...rest, ...(forms.plan(question) ? { deployment: { plan: forms.plan(question) } } : {}) });
+  const [base] = compared.scenarios;
+  if (!pins.pinned().length) pins.keep([base]);
+  const { plan: _, ...fields } = flat(base);
+  forms.fill(question, fields);
+  line.draw();
   line.open("hardware");
-  return compared();
+  state.cloning = true;
+}
+
+/** The question is a further pin. */
+function pinned() {
+  state.cloning = false;
+  pins.pin({ ...forms.scenario(question), ...(forms.plan(question) ? { deployment: { plan: forms.plan(question) } } : {}) });
+  return repinned(pins.pinned());
 }
 
 /** Other pins, in the address too. */
@@ -665,22 +677,37 @@ function example() {
 /** The pinned answers side by side; with less than two, an example. */
 async function compared() {
   const [target, own] = [$("compared"), pins.pinned()];
-  const scenarios = own.length >= 2 ? own : example();
-  const wanted = JSON.stringify([scenarios, state.files]);
+  const scenarios = own.length >= 2 ? own : own.length ? [own[0], ...example().slice(1)] : example();
+  const pin = Math.min(Number(kept.picks("compare").pin) || 1, scenarios.length - 1);
+  const wanted = JSON.stringify([scenarios, pin, state.files]);
   counted();
-  if (target.dataset.answered === wanted) return;
-  const { names } = pins.named(scenarios);
-  const json = await search([target], () => answer("compare", { entries: scenarios.map((scenario, at) => ({ name: names[at], scenario })) }, "json"));
-  if (json === undefined) return;
-  target.dataset.answered = wanted;
+  if (target.dataset.answered !== wanted) {
+    const found = await search([target], () => comparison.found(scenarios, pin, state.files, answer, list));
+    if (!found) return;
+    target.dataset.answered = wanted;
+    state.compared = { ...found, own: own.length };
+  }
+  compared.scenarios = scenarios;
+  sideBySide();
+}
+
+/** Draws the comparison, and again where something else of it is to be shown. */
+function sideBySide() {
+  const { scenarios } = compared;
   const others = (at) => scenarios.filter((_, place) => place !== at);
-  const act = {
+  const first = (all) => (kept.pick("compare", { pin: undefined }), repinned(all));
+  comparison.compare($("compared"), state.compared, scenarios, {
     open: (at) => go("answer", { ...Object.fromEntries(Object.keys(forms.fields(question)).map((key) => [key, ""])), ...flat(scenarios[at]) }),
-    base: (at) => repinned([scenarios[at], ...others(at)]),
-    drop: (at) => repinned(others(at)),
-  };
-  const note = own.length >= 2 ? [] : [element("p", { className: "paper", textContent: own.length ? "An example: one answer is pinned, and a comparison takes two. Pin another one." : "An example: the question on three systems. Pin answers, and they are compared here." })];
-  target.replaceChildren(...note, ...table(JSON.parse(json).rows, scenarios, act));
+    base: (at) => first([scenarios[at], ...others(at)]),
+    drop: (at) => first(others(at)),
+    keep: (change) => keep("compare", change),
+    pick: (change) => (void keep("compare", change), "pin" in change ? compared() : redrawn($("compared"), sideBySide)),
+    explain: (number, at) => {
+      Object.assign(state, { trail: [], subject: { ...scenarios[at], deployment: { plan: state.compared.answers[at].notation } } });
+      return explain(number);
+    },
+    save: (text) => save("mantile-compare.csv", text, "text/csv"),
+  }, kept.picks("compare"));
 }
 
 /** The number of pins in the navigation. */
