@@ -82,7 +82,7 @@ pub const NAMES: [&str; 2 + SCRIPTS.len()] = {
 const SHEET: &str = "page.css";
 pub const MODULE: &str = "mantile.wasm";
 const OFFLINE: &str = "offline.mjs";
-const SCRIPTS: [(&str, &str); 34] = [
+const SCRIPTS: [(&str, &str); 35] = [
     ("accuracy.mjs", include_str!("site/accuracy.mjs")),
     ("app.mjs", include_str!("site/app.mjs")),
     ("buy.mjs", include_str!("site/buy.mjs")),
@@ -108,6 +108,7 @@ const SCRIPTS: [(&str, &str); 34] = [
     ("palette.mjs", include_str!("site/palette.mjs")),
     ("pasted.mjs", include_str!("site/pasted.mjs")),
     ("phrases.mjs", include_str!("site/phrases.mjs")),
+    ("pinboard.mjs", include_str!("site/pinboard.mjs")),
     ("pins.mjs", include_str!("site/pins.mjs")),
     ("play.mjs", include_str!("site/play.mjs")),
     ("roofline.mjs", include_str!("site/roofline.mjs")),

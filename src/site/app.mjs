@@ -4,7 +4,6 @@ import { buy } from "./buy.mjs";
 import { OWN, canvas, sentence } from "./canvas.mjs";
 import { card } from "./card.mjs";
 import { chips } from "./chips.mjs";
-import * as comparison from "./compare.mjs";
 import { engine, once, refused } from "./engine.mjs";
 import * as forms from "./forms.mjs";
 import { instrument } from "./front.mjs";
@@ -16,6 +15,7 @@ import * as link from "./link.mjs";
 import { numbers } from "./numbers.mjs";
 import { peaks as roofs } from "./roofline.mjs";
 import * as palette from "./palette.mjs";
+import { pinboard } from "./pinboard.mjs";
 import * as pins from "./pins.mjs";
 import { understood } from "./pasted.mjs";
 import { worded } from "./phrases.mjs";
@@ -49,8 +49,7 @@ const source = engine((done, all) => said.progress(done, all));
 /** The question as chips; a change of one is a new question. */
 const line = chips(question, () => {
   state.command = null;
-  if (state.cloning) void pinned();
-  else void go(ANSWERED.includes(state.view) ? state.view : "answer");
+  if (!board.cloned()) void go(ANSWERED.includes(state.view) ? state.view : "answer");
 });
 
 const page = (view) => document.querySelector(`[data-page="${view}"]`);
@@ -224,7 +223,7 @@ function offerFormats() {
 
 function tab(view) {
   state.view = view = page(view) ? view : "answer";
-  state.cloning = false;
+  board.left();
   document.querySelectorAll("[data-page]").forEach((one) => (one.hidden = one.dataset.page !== view));
   document.querySelectorAll("nav [data-tab]").forEach((one) => (one.dataset.tab === view ? one.setAttribute("aria-current", "page") : one.removeAttribute("aria-current")));
   document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
@@ -292,7 +291,7 @@ const rigged = () => {
 /** Views that answer when they are opened, unless they show the answer to this question. */
 async function opening(view) {
   if (view === page("library")) own();
-  if (view === page("compare")) await compared();
+  if (view === page("compare")) await board.show();
   if (view === page("accuracy")) await accurate();
   for (const form of view.querySelectorAll("form[data-kept]")) {
     const target = view.querySelector(".output");
@@ -514,6 +513,21 @@ function planned() {
   return { ...scenario, deployment: { plan: section?.dataset.notation } };
 }
 
+/** The pins and their comparison. */
+const board = pinboard($("compared"), {
+  question, chips: line, search, answer, go, keep, counted, flat,
+  list: (kind) => list(kind),
+  files: () => state.files,
+  addressed: async () => {
+    history.replaceState(null, "", await address());
+    document.documentElement.dataset.opened = location.hash;
+  },
+  explain: (number, subject) => {
+    Object.assign(state, { trail: [], subject });
+    return explain(number);
+  },
+});
+
 async function explain(number, path) {
   try {
     $("panel").hidden = false;
@@ -600,8 +614,8 @@ const actions = {
   best: () => go("answer", { plan: "" }),
   launch: launched,
   pin: () => pin(planned()),
-  unpin: () => repinned([]),
-  clone: () => cloned(),
+  unpin: () => board.forget(),
+  clone: () => board.clone(),
   paste: () => used($("paste").value),
 };
 
@@ -640,74 +654,6 @@ async function tried({ view, request, question: changes, fields }) {
   Object.entries(fields).forEach(([name, value]) => (form.elements[name][typeof value === "boolean" ? "checked" : "value"] = value));
   kept.sent(form);
   await go(view, changes);
-}
-
-/** The base with one change is the next pin: its question opens, and the chip that changes makes it. */
-function cloned() {
-  const [base] = compared.scenarios;
-  if (!pins.pinned().length) pins.keep([base]);
-  const { plan: _, ...fields } = flat(base);
-  forms.fill(question, fields);
-  line.draw();
-  line.open("hardware");
-  state.cloning = true;
-}
-
-/** The question is a further pin. */
-function pinned() {
-  state.cloning = false;
-  pins.pin({ ...forms.scenario(question), ...(forms.plan(question) ? { deployment: { plan: forms.plan(question) } } : {}) });
-  return repinned(pins.pinned());
-}
-
-/** Other pins, in the address too. */
-async function repinned(scenarios) {
-  pins.keep(scenarios);
-  history.replaceState(null, "", await address());
-  document.documentElement.dataset.opened = location.hash;
-  return compared();
-}
-
-/** The comparison where nothing is pinned: the question on three systems. */
-function example() {
-  const { hardware: _, ...rest } = forms.scenario(question);
-  return ["8xh100", "8xh200", "8xl40s"].map((hardware) => ({ ...rest, hardware }));
-}
-
-/** The pinned answers side by side; with less than two, an example. */
-async function compared() {
-  const [target, own] = [$("compared"), pins.pinned()];
-  const scenarios = own.length >= 2 ? own : own.length ? [own[0], ...example().slice(1)] : example();
-  const pin = Math.min(Number(kept.picks("compare").pin) || 1, scenarios.length - 1);
-  const wanted = JSON.stringify([scenarios, pin, state.files]);
-  counted();
-  if (target.dataset.answered !== wanted) {
-    const found = await search([target], () => comparison.found(scenarios, pin, state.files, answer, list));
-    if (!found) return;
-    target.dataset.answered = wanted;
-    state.compared = { ...found, own: own.length };
-  }
-  compared.scenarios = scenarios;
-  sideBySide();
-}
-
-/** Draws the comparison, and again where something else of it is to be shown. */
-function sideBySide() {
-  const { scenarios } = compared;
-  const others = (at) => scenarios.filter((_, place) => place !== at);
-  const first = (all) => (kept.pick("compare", { pin: undefined }), repinned(all));
-  comparison.compare($("compared"), state.compared, scenarios, {
-    open: (at) => go("answer", { ...Object.fromEntries(Object.keys(forms.fields(question)).map((key) => [key, ""])), ...flat(scenarios[at]) }),
-    base: (at) => first([scenarios[at], ...others(at)]),
-    drop: (at) => first(others(at)),
-    keep: (change) => keep("compare", change),
-    pick: (change) => (void keep("compare", change), "pin" in change ? compared() : redrawn($("compared"), sideBySide)),
-    explain: (number, at) => {
-      Object.assign(state, { trail: [], subject: { ...scenarios[at], deployment: { plan: state.compared.answers[at].notation } } });
-      return explain(number);
-    },
-    save: (text) => save("mantile-compare.csv", text, "text/csv"),
-  }, kept.picks("compare"));
 }
 
 /** The number of pins in the navigation. */

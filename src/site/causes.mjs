@@ -1,7 +1,7 @@
 // Why a pin differs from the base: its inputs replace those of the base one after another, each step an estimate.
 import { field, graph, label, line, menu, ticks } from "./chart.mjs";
-import { drawn, element } from "./figures.mjs";
-import { behind, METERS, read, signed, spelled } from "./meters.mjs";
+import { drawn, element, plain } from "./figures.mjs";
+import { behind, METERS, read, signed } from "./meters.mjs";
 import { keyed, worded } from "./pins.mjs";
 
 /** A change below this share of the base is no bar. */
@@ -48,7 +48,8 @@ function change(a, b, key) {
   return from[1] && from[1] === to[1] ? `load ${from[2]} → ${to[2]}` : `plan ${to[0] ?? b.deployment.plan}`;
 }
 
-const short = (set) => set.slice(0, 3).map((one) => one.replace(/^\w+\.(tiers\.\d+\.|memory\.|price\.)?/, "").replaceAll("_", " ").replace("=", " ")).join(", ") + (set.length > 3 ? " …" : "");
+/** The first overrides of a part in words. */
+const short = (set) => set.slice(0, 3).map((one) => one.split("=")).map(([path, value]) => `${path.replace(/^\w+\.(tiers\.\d+\.|memory\.|price\.|peak\.)?/, "").replaceAll(/[._]/g, " ")} ${value}`).join(", ") + (set.length > 3 ? " …" : "");
 
 /** The changes from scenario `a` to `b`, the plan last. A machine changes by its parts, each of which may not run alone. */
 async function changes(a, b, entry) {
@@ -59,7 +60,7 @@ async function changes(a, b, entry) {
     const split = one && other && one.device.id !== other.device.id ? parts(one, other) : [];
     for (const [name, set] of split) all.push({ name, part: true, to: short(set), next: (now) => ({ ...now, set: [...(now.set ?? []), ...set] }) });
     const isPart = (line) => split.some(([, set]) => set.includes(line));
-    // What a machine has of its own replaces the overrides of its parts.
+    // The machine itself replaces the overrides of its parts.
     const without = ({ set, ...rest }) => ({ ...rest, ...(set?.some((line) => !isPart(line)) ? { set: set.filter((line) => !isPart(line)) } : {}) });
     all.push({ name: split.length ? "rest of the device" : change(a, b, key), to: key === "deployment" ? b.deployment.plan : worded(b, key), next: (now) => ({ ...(split.length ? without(now) : now), [key]: b[key] }) });
   }
@@ -132,35 +133,41 @@ function finding({ first, goal, made }, meter) {
   const [top, second] = sorted;
   const against = sorted.at(-1);
   const of = (one) => signed((one.after - one.before) / Math.abs(first));
-  if (against.share < -0.1) return `${top.name}: ${of(top)}; ${against.name}: ${of(against)}`;
+  if (against.share < -0.1) return `${top.name[0].toUpperCase()}${top.name.slice(1)}: ${of(top)}; ${against.name}: ${of(against)}`;
   const next = second?.share > 0.1 ? `, ${fraction(second.share).toLowerCase()} from ${second.name}` : "";
   return `${fraction(top.share)} of ${signed(total / Math.abs(first))} ${top.share < 0.6 && !/^(A|Half)/.test(fraction(top.share)) ? "come" : "comes"} from ${top.name}${next}`;
 }
 
 /** A scale over bars, which begins at a step near them where zero is far. */
-function scale(values, spell) {
+function scale(values) {
   const [least, most] = [Math.min(...values), Math.max(...values)];
   const near = least > most * 0.5;
   const steps = ticks(near ? least - (most - least) * 0.6 - most * 0.02 : 0, most * 1.001);
   const size = steps.length > 1 ? steps[1] - steps[0] : most;
   const low = near ? Math.max(steps[0] - (steps[0] > least ? size : 0), 0) : 0;
   const high = most + (most - low) * 0.12;
-  return { low, high, of: (value) => (value - low) / (high - low), ticks: steps.filter((one) => one >= low), spell };
+  return { low, high, of: (value) => (value - low) / (high - low), ticks: steps.filter((one) => one >= low) };
 }
 
+/** Numbers of one unit and as many decimals, so that the reader can add them. */
+function adding({ first, goal }) {
+  const digits = Math.max(0, 3 - Math.floor(Math.log10(Math.max(first, goal))));
+  return (value) => Math.abs(value).toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
+}
+const sign = (bar) => (bar.after > bar.before ? "+" : "−");
+
 /** The card of a bar. */
-function card(bar, meter, total) {
-  const value = (number) => spelled(meter, number);
+function card(bar, meter, total, spell) {
+  const value = (number) => `${spell(number)} ${meter.unit}`;
   const step = bar.before !== undefined;
-  const rows = step ? [...line("change", `${bar.after > bar.before ? "+" : "−"}${value(Math.abs(bar.after - bar.before))}`), ...(total ? line("of the difference", `${Math.round(((bar.after - bar.before) / total) * 100)} %`) : []), ...line("after it", value(bar.after)), ...(bar.to ? line("now", bar.to) : [])] : line(meter.name, value(bar.value));
+  const rows = step ? [...line("change", `${sign(bar)}${value(bar.after - bar.before)}`), ...(total ? line("of the difference", `${Math.round(((bar.after - bar.before) / total) * 100)} %`) : []), ...line("after it", value(bar.after)), ...(bar.to ? line("now", bar.to) : [])] : line(meter.name, value(bar.value));
   return [element("h3", {}, element("span", { textContent: bar.name })), element("dl", {}, ...rows)];
 }
 
 /** The bars as a picture. */
-function picture({ first, goal, made: steps }, names, meter) {
+function picture({ first, goal, made: steps }, names, meter, value) {
   const all = [{ name: names[0], value: first }, ...steps, { name: names[1], value: goal, last: true }];
-  const value = (number) => spelled(meter, number).replace(/ [^ ]*$/, "");
-  const y = scale(all.flatMap((bar) => [bar.value ?? bar.after, bar.before ?? first]), value);
+  const y = scale(all.flatMap((bar) => [bar.value ?? bar.after, bar.before ?? first]));
   const { svg, py } = field({ of: (x) => x, ticks: [] }, y);
   const each = 100 / all.length;
   const middle = (index) => (index + 0.5) * each;
@@ -171,9 +178,9 @@ function picture({ first, goal, made: steps }, names, meter) {
     bar.top = Math.min(from, to);
     svg.append(drawn("rect", { class: `cause ${kind}`, x: `${middle(index) - each * 0.32}%`, width: `${each * 0.64}%`, y: `${bar.top}%`, height: `${Math.max(Math.abs(from - to), 0.4)}%` }));
     if (index < all.length - 1) svg.append(drawn("line", { class: "axis", x1: `${middle(index) + each * 0.32}%`, x2: `${middle(index + 1) - each * 0.32}%`, y1: `${to}%`, y2: `${to}%` }));
-    svg.append(label(middle(index), bar.top, step ? `${bar.after > bar.before ? "+" : "−"}${value(Math.abs(bar.after - bar.before))}` : value(bar.value), { class: "amount-of", dy: -6, "text-anchor": "middle" }));
+    svg.append(label(middle(index), bar.top, step ? `${sign(bar)}${value(bar.after - bar.before)}` : value(bar.value), { class: "amount-of", dy: -6, "text-anchor": "middle" }));
   });
-  const made = graph(svg, `${meter.name} from ${names[0]} to ${names[1]} by ${steps.length} steps. Arrows walk.`, all.map((bar, index) => ({ ...bar, index })), { place: ({ index, top }) => [middle(index), top], card: (bar) => card(bar, meter, goal - first) });
+  const made = graph(svg, `${meter.name} from ${names[0]} to ${names[1]} by ${steps.length} steps. Arrows walk.`, all.map((bar, index) => ({ ...bar, index })), { place: ({ index, top }) => [middle(index), top], card: (bar) => card(bar, meter, goal - first, value) });
   const under = element("div", { className: "under", attributes: { "aria-hidden": "true" } }, ...all.map(({ name }) => element("span", { textContent: name })));
   return { low: y.low, made: element("div", { className: "wide" }, element("div", { className: "fit" }, made, under)) };
 }
@@ -186,12 +193,13 @@ export function waterfall({ base, last, steps, names, pins, pin, meter }, act, p
     menu("measure that is explained", METERS.filter(({ causes }) => causes).map(({ key, name }) => [key, name]), meter.key, (key) => act.pick({ by: key === "output_tok_s" ? undefined : key })));
   const heading = (words) => element("h2", {}, element("span", { textContent: words, title: words }), controls);
   if (!found) return element("figure", { className: "card chart-frame" }, heading("Nothing to explain"), element("p", { className: "soft", textContent: "One of the two does not run." }));
-  const { low, made } = picture(found, names, meter);
-  const value = (number) => spelled(meter, number);
-  const rows = [[names[0], "", value(found.first)], ...found.made.map((bar) => [bar.name + (bar.to ? `: ${bar.to}` : ""), `${bar.after > bar.before ? "+" : "−"}${value(Math.abs(bar.after - bar.before))}`, value(bar.after)]), [names[1], "", value(found.goal)]];
+  const spell = adding(found);
+  const { low, made } = picture(found, names, meter, spell);
+  const value = (number) => `${spell(number)} ${meter.unit}`;
+  const rows = [[names[0], "", value(found.first)], ...found.made.map((bar) => [bar.name + (bar.to ? `: ${bar.to}` : ""), `${sign(bar)}${value(bar.after - bar.before)}`, value(bar.after)]), [names[1], "", value(found.goal)]];
   const none = found.none.length ? ` No effect: ${found.none.join(", ")}.` : "";
   return element("figure", { className: "card chart-frame causes" }, heading(finding(found, meter)),
-    element("p", { className: "soft axis-y", textContent: `${meter.name}${meter.sure ? ` ${meter.sure}` : ""}${low > 0 ? `, axis starts at ${spelled(meter, low)}` : ""}` }),
+    element("p", { className: "soft axis-y", textContent: `${meter.name}${meter.sure ? ` ${meter.sure}` : ""}, ${meter.unit}${low > 0 ? `, axis starts at ${plain(low)}` : ""}` }),
     made,
     element("p", { className: "soft", textContent: `Inputs are changed one after another from left to right, ${keyed("deployment")} last; each bar is an estimate. Another order has other bars.${none}` }),
     behind("steps", "As a table", ["step", "change", "after it"], rows, act, picks));

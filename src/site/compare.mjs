@@ -2,8 +2,8 @@
 // differs, and all of them over cost and throughput.
 import { field, graph, label, line, menu, named as placedNames, segments, sums } from "./chart.mjs";
 import { caused, waterfall } from "./causes.mjs";
-import { drawn, element, percent, plain, seconds, time } from "./figures.mjs";
-import { behind, METERS, metersOf, middle, read, signed, spelled } from "./meters.mjs";
+import { drawn, element, percent, plain, seconds } from "./figures.mjs";
+import { behind, metersOf, middle, read, signed, spelled } from "./meters.mjs";
 import { keyed, MOST, named } from "./pins.mjs";
 
 /** A change below this is none. */
@@ -82,7 +82,7 @@ function head({ answers, own }, names, meters, act) {
 /** Inputs as rows: name, and the words of an answer. */
 const limit = (name) => ({ question }) => {
   const value = seconds(question?.limits?.[name]);
-  return value === undefined ? "none" : time(value * 1e3);
+  return value === undefined ? "none" : value >= 1 ? `${plain(value)} s` : `${plain(value * 1e3)} ms`;
 };
 const INPUTS = [
   ["Model", ({ question }) => question?.model.replace(/^.*\//, "")],
@@ -153,7 +153,7 @@ function differing(differ) {
 
 /** The heads of the columns: a pin opens, becomes the base, and leaves. */
 function heads({ answers, own }, names, act) {
-  const button = (textContent, words, onclick, className = "link") => element("button", { type: "button", className, textContent, title: words, onclick, attributes: { "aria-label": words } });
+  const button = (textContent, words, onclick, className = "link") => element("button", { type: "button", className, textContent, title: words, onclick, attributes: { "aria-label": words, "data-pick": words } });
   const pins = answers.map((one, at) => element("th", { scope: "col" },
     element("span", { className: "pin-head" }, element("span", { className: "pin-name", textContent: names[at], title: names[at] }),
       at ? button("make base", `make base: compare with ${names[at]}`, () => act.base(at)) : element("span", { className: "tag", textContent: "base" }),
@@ -170,10 +170,10 @@ function table(data, names, differ, meters, act, picks) {
   const all = picks.rows === "all";
   const columns = answers.length + 1 + (data.own < MOST ? 1 : 0);
   const end = () => (data.own < MOST ? [element("td", {})] : []);
-  const told = (row) => element("tr", { className: "input-row" }, element("th", { scope: "row", textContent: row.name }), ...row.texts.map((text) => element("td", { textContent: text })), ...end());
+  const input = (row) => element("tr", { className: "input-row" }, element("th", { scope: "row", textContent: row.name }), ...row.texts.map((text) => element("td", { textContent: text })), ...end());
   const measured = (row) => element("tr", { className: row.equal ? "equal" : "" }, element("th", { scope: "row", textContent: row.name }), ...answers.map((_, at) => cell(row, answers, at, act)), ...end());
   const folds = [...inputs.filter(({ equal }) => equal), ...measures.filter(({ equal, follows }) => equal || follows)];
-  const drawnRow = (row) => (row.meter ? measured(row) : told(row));
+  const drawnRow = (row) => (row.meter ? measured(row) : input(row));
   const open = picks.equal === "open";
   const lower = (name) => (/^[A-Z]{2}/.test(name) ? name : name[0].toLowerCase() + name.slice(1));
   const first = (row) => `${lower(row.name)} ${row.meter ? spelled(row.meter, row.values.find(Number.isFinite)) : row.texts[0]}`;
@@ -181,7 +181,7 @@ function table(data, names, differ, meters, act, picks) {
   const follow = folds.filter(({ equal }) => !equal);
   const words = [equals.length ? `${equals.length} rows are equal: ${equals.map(first).join(", ")}` : "", follow.length ? `as the throughput: ${follow.map(({ name }) => lower(name)).join(", ")}` : ""].filter(Boolean).join(" · ");
   const fold = folds.length && !all ? [element("tr", { className: "fold-row" }, element("td", { colSpan: columns }, element("button", { type: "button", textContent: `${open ? "▾" : "▸"} ${words}`, attributes: { "aria-expanded": String(open), "data-pick": "equal" }, onclick: () => act.pick({ equal: open ? undefined : "open" }) }))), ...(open ? folds.map(drawnRow) : [])] : [];
-  const body = all ? [...inputs, ...measures].map(drawnRow) : [...inputs.filter(({ equal, headed }) => !equal && !headed).map(told), ...measures.filter(({ equal, follows }) => !equal && !follows).map(measured), ...fold];
+  const body = all ? [...inputs, ...measures].map(drawnRow) : [...inputs.filter(({ equal, headed }) => !equal && !headed).map(input), ...measures.filter(({ equal, follows }) => !equal && !follows).map(measured), ...fold];
   const made = element("table", { className: "comparison" }, element("thead", {}, element("tr", {}, element("td", {}), ...heads(data, names, act))), element("tbody", {}, ...body));
   return element("article", { className: `card compared-card pins-${answers.length}` },
     element("h2", {}, element("span", { textContent: differing(differ) }), element("span", { className: "row" }, segments("rows", [["differences", "differences"], ["all", "all rows"]], all ? "all" : "differences", (key) => act.pick({ rows: key === "all" ? "all" : undefined })), element("button", { type: "button", className: "plain", textContent: "CSV", title: "save the table", onclick: () => act.save(csv(answers, names, meters)) }))),
@@ -225,7 +225,7 @@ function scatter(answers, names, meters, act, picks) {
   const xKey = options.includes(picks.x) ? picks.x : options[0];
   const yKey = UPWARDS[picks.y] ? picks.y : "output_tok_s";
   const meter = meters.find(({ key }) => key === yKey);
-  const across = METERS.find(({ key }) => key === xKey);
+  const across = meters.find(({ key }) => key === xKey);
   const points = answers.flatMap((one, at) => {
     const { p10: low, p90: high } = one.intervals?.[yKey] ?? {};
     const point = { at, name: names[at], x: one.metrics?.[xKey], y: read(one, meter), middle: middle(one, meter), low, high };

@@ -45,8 +45,9 @@ export function named(scenarios) {
   const shared = (part) => scenarios.length > 1 && plans.every((parts) => parts.includes(part));
   const differ = keys.filter((key) => new Set(scenarios.map((one) => worded(one, key, shared))).size > 1);
   const by = (of) => scenarios.map((one, at) => of.map((key) => worded(one, key, shared)).join(" · ") || `pin ${at + 1}`);
-  const short = by(differ.filter((key) => key !== "deployment"));
-  const names = new Set(short).size === short.length ? short : by(differ);
+  const others = differ.filter((key) => key !== "deployment");
+  const short = by(others);
+  const names = others.length && new Set(short).size === short.length ? short : by(differ);
   // Names differ, even where two pins are the same.
   return { names: names.map((name, at) => (names.indexOf(name) === at ? name : `${name} (${at + 1})`)), differ };
 }
