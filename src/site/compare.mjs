@@ -244,7 +244,6 @@ function scatter(answers, names, meters, act, picks) {
     svg.append(drawn("circle", { class: `cause ${kind}`, cx: `${left}%`, cy: `${top}%`, r: 6 }));
   }
   const labels = points.map((point) => ({ text: label(0, 0, point.name, { class: "name" }), place: place(point), words: [point.name, `${point.name.slice(0, 18)}…`, String(point.at + 1)] }));
-  svg.append(...labels.map(({ text }) => text));
   const sure = meter.sure ? "dot: to count on, tick: median, line: p10 to p90" : "no interval";
   const card = (point) => [element("h3", {}, element("span", { textContent: point.name })), element("dl", {}, ...line(across.name, spelled(across, point.x)), ...line(meter.sure ? `${meter.name} ${meter.sure}` : meter.name, spelled(meter, point.y)), ...line("median", spelled(meter, point.middle)), ...(point.high ? line("p10 to p90", `${plain(point.low)}–${plain(point.high)}`) : []))];
   const made = graph(svg, `${points.length} pins: ${UPWARDS[yKey]} over ${ACROSS[xKey][0]}. Arrows walk, Enter opens a pin.`, points, { place, card, enter: ({ at }) => act.open(at) });
@@ -255,7 +254,12 @@ function scatter(answers, names, meters, act, picks) {
     element("div", { className: "axis-x" }, menu("axis to the right", options.map((key) => [key, ACROSS[key][0]]), xKey, (key) => act.pick({ x: key === options[0] ? undefined : key }))),
     behind("table", "As a table", ["pin", across.name, meter.sure ? meter.sure : meter.name, "median"], rows, act, picks));
   const lines = points.flatMap((point) => (point.high ? [[px(point.x) - 0.6, py(point.high), px(point.x) + 0.6, py(point.low)]] : []));
-  return { figure, placed: () => placedNames(made, labels, points.map(place), lines) };
+  const placed = () => {
+    // Those that found no place before may have one at another width.
+    svg.append(...labels.map(({ text }) => text));
+    placedNames(made, labels, points.map(place), lines);
+  };
+  return { figure, placed };
 }
 
 /** The comparison of `data`, the answers to `scenarios`. `act` opens, drops, makes one the base, explains and picks. */
@@ -268,5 +272,6 @@ export function compare(target, data, scenarios, act, picks) {
   const why = waterfall({ base: answers[0], last: answers[pin] ?? {}, steps, names: [names[0], names[pin] ?? ""], pins, pin, meter }, act, picks);
   const { figure, placed } = scatter(answers, names, meters, act, picks);
   target.replaceChildren(head(data, names, meters, act), table(data, names, differ, meters, act, picks), element("div", { className: "grid-2 even" }, why, figure));
-  placed();
+  // A formula that opens takes width from the picture.
+  new ResizeObserver(() => figure.isConnected && placed()).observe(figure);
 }

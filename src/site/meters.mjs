@@ -43,7 +43,7 @@ export function spelled({ key, unit }, value) {
 }
 
 /** A change as a share. */
-export const signed = (share) => `${share > 0 ? "+" : "−"}${Math.abs(share) < 0.095 && Math.abs(share) >= 0.001 ? Number((Math.abs(share) * 100).toPrecision(1)) : Math.round(Math.abs(share) * 100)} %`;
+export const signed = (share) => share < -0.995 ? "< −99 %" : `${share > 0 ? "+" : "−"}${Math.abs(share) < 0.095 && Math.abs(share) >= 0.001 ? Number((Math.abs(share) * 100).toPrecision(1)) : Math.round(Math.abs(share) * 100)} %`;
 
 /** A table that stays closed until it is wanted; the address knows. */
 export function behind(key, summary, heads, rows, act, picks) {

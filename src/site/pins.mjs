@@ -44,10 +44,11 @@ export function named(scenarios) {
   const plans = scenarios.map((one) => one.deployment?.plan?.split(", ") ?? []);
   const shared = (part) => scenarios.length > 1 && plans.every((parts) => parts.includes(part));
   const differ = keys.filter((key) => new Set(scenarios.map((one) => worded(one, key, shared))).size > 1);
-  const by = (of) => scenarios.map((one, at) => of.map((key) => worded(one, key, shared)).join(" · ") || `pin ${at + 1}`);
+  const by = (of, isShort) => scenarios.map((one) => of.filter((key) => !isShort || one[key] !== undefined).map((key) => worded(one, key, shared)).join(" · "));
   const others = differ.filter((key) => key !== "deployment");
-  const short = by(others);
-  const names = others.length && new Set(short).size === short.length ? short : by(differ);
+  // The shortest ones that differ: without defaults and plans, without plans, with all.
+  const unlike = (names) => names.every((name, at) => name && names.indexOf(name) === at);
+  const names = [by(others, true), by(others), by(differ)].find((all, at) => at === 2 || unlike(all)).map((name, at) => name || `pin ${at + 1}`);
   // Names differ, even where two pins are the same.
   return { names: names.map((name, at) => (names.indexOf(name) === at ? name : `${name} (${at + 1})`)), differ };
 }
