@@ -82,12 +82,13 @@ pub const NAMES: [&str; 2 + SCRIPTS.len()] = {
 const SHEET: &str = "page.css";
 pub const MODULE: &str = "mantile.wasm";
 const OFFLINE: &str = "offline.mjs";
-const SCRIPTS: [(&str, &str); 34] = [
+const SCRIPTS: [(&str, &str); 37] = [
     ("accuracy.mjs", include_str!("site/accuracy.mjs")),
     ("app.mjs", include_str!("site/app.mjs")),
     ("buy.mjs", include_str!("site/buy.mjs")),
     ("canvas.mjs", include_str!("site/canvas.mjs")),
     ("card.mjs", include_str!("site/card.mjs")),
+    ("causes.mjs", include_str!("site/causes.mjs")),
     ("chart.mjs", include_str!("site/chart.mjs")),
     ("chips.mjs", include_str!("site/chips.mjs")),
     ("compare.mjs", include_str!("site/compare.mjs")),
@@ -101,11 +102,13 @@ const SCRIPTS: [(&str, &str); 34] = [
     ("library.mjs", include_str!("site/library.mjs")),
     ("link.mjs", include_str!("site/link.mjs")),
     ("mantile.mjs", include_str!("site/mantile.mjs")),
+    ("meters.mjs", include_str!("site/meters.mjs")),
     ("numbers.mjs", include_str!("site/numbers.mjs")),
     (OFFLINE, include_str!("site/offline.mjs")),
     ("palette.mjs", include_str!("site/palette.mjs")),
     ("pasted.mjs", include_str!("site/pasted.mjs")),
     ("phrases.mjs", include_str!("site/phrases.mjs")),
+    ("pinboard.mjs", include_str!("site/pinboard.mjs")),
     ("pins.mjs", include_str!("site/pins.mjs")),
     ("play.mjs", include_str!("site/play.mjs")),
     ("roofline.mjs", include_str!("site/roofline.mjs")),

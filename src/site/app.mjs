@@ -4,7 +4,6 @@ import { buy } from "./buy.mjs";
 import { OWN, canvas, sentence } from "./canvas.mjs";
 import { card } from "./card.mjs";
 import { chips } from "./chips.mjs";
-import { table } from "./compare.mjs";
 import { engine, once, refused } from "./engine.mjs";
 import * as forms from "./forms.mjs";
 import { instrument } from "./front.mjs";
@@ -16,6 +15,7 @@ import * as link from "./link.mjs";
 import { numbers } from "./numbers.mjs";
 import { peaks as roofs } from "./roofline.mjs";
 import * as palette from "./palette.mjs";
+import { pinboard } from "./pinboard.mjs";
 import * as pins from "./pins.mjs";
 import { understood } from "./pasted.mjs";
 import { worded } from "./phrases.mjs";
@@ -52,7 +52,7 @@ const source = engine((done, all) => said.progress(done, all));
 /** The question as chips; a change of one is a new question. */
 const line = chips(question, () => {
   state.command = null;
-  void go(ANSWERED.includes(state.view) ? state.view : "answer");
+  if (!board.cloned()) void go(ANSWERED.includes(state.view) ? state.view : "answer");
 });
 
 const page = (view) => document.querySelector(`[data-page="${view}"]`);
@@ -236,6 +236,7 @@ function offerFormats() {
 
 function tab(view) {
   state.view = view = page(view) ? view : "answer";
+  board.left();
   document.querySelectorAll("[data-page]").forEach((one) => (one.hidden = one.dataset.page !== view));
   document.querySelectorAll("nav [data-tab]").forEach((one) => (one.dataset.tab === view ? one.setAttribute("aria-current", "page") : one.removeAttribute("aria-current")));
   document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
@@ -304,7 +305,7 @@ const rigged = () => {
 /** Views that answer when they are opened, unless they show the answer to this question. */
 async function opening(view) {
   if (view === page("library")) own();
-  if (view === page("compare")) await compared();
+  if (view === page("compare")) await board.show();
   if (view === page("accuracy")) await accurate();
   for (const form of view.querySelectorAll("form[data-kept]")) {
     const target = view.querySelector(".output");
@@ -552,10 +553,25 @@ function planned() {
   return { ...scenario, deployment: { plan: section?.dataset.notation } };
 }
 
+/** The pins and their comparison. */
+const board = pinboard($("compared"), {
+  question, chips: line, search, answer, go, keep, counted, flat,
+  list: (kind) => list(kind),
+  files: () => state.files,
+  addressed: async () => {
+    history.replaceState(null, "", await address());
+    document.documentElement.dataset.opened = location.hash;
+  },
+  explain: (number, subject) => {
+    Object.assign(state, { trail: [], subject });
+    return explain(number);
+  },
+});
+
 async function explain(number, path) {
   try {
     $("panel").hidden = false;
-    const html = await answer("explain", { scenario: planned(), number, depth: 2, ...(path ? { path } : {}) });
+    const html = await answer("explain", { scenario: (state.view === "compare" && state.subject) || planned(), number, depth: 2, ...(path ? { path } : {}) });
     $("explained").innerHTML = html;
     state.trail.push([number, path]);
     $("trail").textContent = state.trail.map(([one, part]) => part ?? one).join(" › ");
@@ -638,8 +654,8 @@ const actions = {
   best: () => go("answer", { plan: "" }),
   launch: launched,
   pin: () => pin(planned()),
-  unpin: () => repinned([]),
-  clone: () => cloned(),
+  unpin: () => board.forget(),
+  clone: () => board.clone(),
   paste: () => used($("paste").value),
 };
 
@@ -678,49 +694,6 @@ async function tried({ view, request, question: changes, fields }) {
   Object.entries(fields).forEach(([name, value]) => (form.elements[name][typeof value === "boolean" ? "checked" : "value"] = value));
   kept.sent(form);
   await go(view, changes);
-}
-
-/** The plan of the question, or the question itself where it has no answer yet, next to the pins. */
-function cloned() {
-  const { model, hardware, ...rest } = forms.scenario(question);
-  pins.pin({ model, hardware: hardware ?? line.hardware(), ...rest, ...(forms.plan(question) ? { deployment: { plan: forms.plan(question) } } : {}) });
-  line.open("hardware");
-  return compared();
-}
-
-/** Other pins, in the address too. */
-async function repinned(scenarios) {
-  pins.keep(scenarios);
-  history.replaceState(null, "", await address());
-  document.documentElement.dataset.opened = location.hash;
-  return compared();
-}
-
-/** The comparison where nothing is pinned: the question on three systems. */
-function example() {
-  const { hardware: _, ...rest } = forms.scenario(question);
-  return ["8xh100", "8xh200", "8xl40s"].map((hardware) => ({ ...rest, hardware }));
-}
-
-/** The pinned answers side by side; with less than two, an example. */
-async function compared() {
-  const [target, own] = [$("compared"), pins.pinned()];
-  const scenarios = own.length >= 2 ? own : example();
-  const wanted = JSON.stringify([scenarios, state.files]);
-  counted();
-  if (target.dataset.answered === wanted) return;
-  const { names } = pins.named(scenarios);
-  const json = await search([target], () => answer("compare", { entries: scenarios.map((scenario, at) => ({ name: names[at], scenario })) }, "json"));
-  if (json === undefined) return;
-  target.dataset.answered = wanted;
-  const others = (at) => scenarios.filter((_, place) => place !== at);
-  const act = {
-    open: (at) => go("answer", { ...Object.fromEntries(Object.keys(forms.fields(question)).map((key) => [key, ""])), ...flat(scenarios[at]) }),
-    base: (at) => repinned([scenarios[at], ...others(at)]),
-    drop: (at) => repinned(others(at)),
-  };
-  const note = own.length >= 2 ? [] : [element("p", { className: "paper", textContent: own.length ? "An example: one answer is pinned, and a comparison takes two. Pin another one." : "An example: the question on three systems. Pin answers, and they are compared here." })];
-  target.replaceChildren(...note, ...table(JSON.parse(json).rows, scenarios, act));
 }
 
 /** The number of pins in the navigation. */

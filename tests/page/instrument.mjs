@@ -5,6 +5,7 @@
 import assert from "node:assert/strict";
 
 import { accessible, launched, opened, settled, texts, visit } from "./support.mjs";
+import * as pins from "./compare.mjs";
 import * as tools from "./tools.mjs";
 import * as traffic from "./traffic.mjs";
 import * as decision from "./why.mjs";
@@ -288,7 +289,7 @@ async function compare(page, address) {
   const [right, width] = await page.$eval("#compared table", (one) => [one.getBoundingClientRect().right, one.parentElement.scrollWidth - one.parentElement.clientWidth]);
   assert.ok(right <= 1280 && width <= 0, `${right}, ${width}`);
   assert.ok((await texts(page, "#compared td .good, #compared td .bad")).some((text) => /[+−]\d+ %/.test(text)));
-  await page.click("#compared th:nth-child(3) >> text=Base");
+  await page.click("#compared th:nth-child(3) >> text=make base");
   await page.waitForFunction(() => document.querySelector("#compared .pin-name").textContent === "2 x tp1 @16");
   const link = await page.evaluate(() => location.href);
   assert.match(link, /pins=/);
@@ -632,7 +633,7 @@ async function phone(browser, address) {
   await close();
 }
 
-const TESTS = { palette, chips, screen, front, states, gone, early, compare, where, played, links, operators, degrees, racks, examples, buy: tools.buy, models: tools.models, measured: tools.measured, groups: tools.groups, traffic: traffic.simulated, refusals: traffic.refused, why: decision.why };
+const TESTS = { palette, chips, screen, front, states, gone, early, compare, sideBySide: pins.sideBySide, further: pins.further, where, played, links, operators, degrees, racks, examples, buy: tools.buy, models: tools.models, measured: tools.measured, groups: tools.groups, traffic: traffic.simulated, refusals: traffic.refused, why: decision.why };
 
 /** All instruments of the page at an address. */
 export async function instruments(browser, address, names = Object.keys(TESTS)) {
@@ -643,7 +644,7 @@ export async function instruments(browser, address, names = Object.keys(TESTS)) 
     assert.deepEqual(faults.filter((fault) => !/422|ERR_FAILED/.test(fault)), [], name);
     await close();
   }
-  for (const [name, test] of Object.entries({ folded, phone, small: tools.small, narrow: traffic.narrow, slim: decision.narrow })) if (names.length > 1 || names[0] === name) await test(browser, address);
+  for (const [name, test] of Object.entries({ folded, phone, small: tools.small, narrow: traffic.narrow, slim: decision.narrow, pinned: pins.narrow })) if (names.length > 1 || names[0] === name) await test(browser, address);
 }
 
 if (process.argv[1] === import.meta.filename) {
