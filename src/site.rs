@@ -155,25 +155,35 @@ fn figures(file: &Value, path: &str, found: &mut Vec<String>) {
     }
 }
 
-/// A script without the lines that are comments alone: they are for who reads the source, and a tenth of the page.
-fn uncommented(text: &str) -> String {
+/// A script without indents and the lines that are comments alone: they are for who reads the source, and a tenth of the
+/// page.
+fn compacted(text: &str) -> String {
     let mut inside = false;
     let is_code = |line: &&str| {
-        let line = line.trim();
         let opened = inside || line.starts_with("/*");
         inside = opened && !line.ends_with("*/");
         !opened && !line.starts_with("//")
     };
-    text.lines().filter(is_code).map(|line| format!("{line}\n")).collect()
+    text.lines().map(str::trim).filter(is_code).map(|line| format!("{line}\n")).collect()
+}
+
+/// The answer that is shown until the script has it: its first view, without the texts of the launch files.
+fn first_screen(catalog: &Catalog, mut first: Value) -> Result<String, Error> {
+    for file in first.pointer_mut("/launch/files").and_then(Value::as_array_mut).into_iter().flatten() {
+        file["text"] = json!("");
+    }
+    let whole = entry("optimize")?.formatted(catalog, &first, Format::Section)?.unwrap_or_default();
+    let whole = String::from_utf8(whole).unwrap_or_default();
+    let end = whole.find("<section data-view=\"why\"").unwrap_or(whole.len());
+    Ok(whole[..end].to_owned())
 }
 
 /// All files of the page but the module.
 pub fn files(catalog: &Catalog, engine: PageEngine) -> Result<Vec<PageFile>, Error> {
     let answered = |name: &str, body: Value| (entry(name)?.answer)(catalog, &body, &UNCONTROLLED);
     let listed = |kind: &str| answered("catalog", json!({"kind": kind}));
-    let first = answered("optimize", json!({"scenario": {}, "max_front_points": POINTS}))?;
-    let answer = entry("optimize")?.formatted(catalog, &first, Format::Section)?.unwrap_or_default();
-    let answer = String::from_utf8(answer).unwrap_or_default();
+    let answer =
+        first_screen(catalog, answered("optimize", json!({"scenario": {}, "max_front_points": POINTS}))?)?;
     let mut paths = vec!["model.num_hidden_layers".to_owned()];
     for (part, kind, name) in OVERRIDDEN {
         figures(&answered("catalog", json!({"kind": kind, "name": name}))?, part, &mut paths);
@@ -206,7 +216,7 @@ pub fn files(catalog: &Catalog, engine: PageEngine) -> Result<Vec<PageFile>, Err
         all.collect::<Vec<_>>().join(" ")
     };
     let script = |(name, text): (&'static str, &str)| {
-        let text = uncommented(text);
+        let text = compacted(text);
         let text = if name == OFFLINE { text.replace("{{ files }}", &kept()) } else { text };
         PageFile::of(name, SCRIPT, text)
     };
