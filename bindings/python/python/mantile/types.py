@@ -471,12 +471,24 @@ class PlainPlan(Record):
     best: float
 
 
+class SplitCase(Record):
+    worth: Literal['yes', 'no', 'not_provably']
+    sentence: str
+    split_plan: str | None
+    aggregated_plan: str | None
+    ratio: float | None
+    odds_split: float | None
+
+
 class Strategy(Record):
     family: Literal['any', 'single', 'tensor', 'pipeline', 'context', 'data', 'expert', 'hybrid', 'split', 'offload', 'mixed']
     plan: str | None
+    notation: str | None
     weight_format: str | None
     concurrency: float | None
     value: float | None
+    interval: Quantiles | None
+    slo_odds: float | None
     ttft_ms: float | None
     tpot_ms: float | None
     none: str | None
@@ -519,6 +531,7 @@ class Robustness(Record):
 
 
 class Why(Record):
+    split: SplitCase | None
     sentence: str
     metric: str
     strategies: list[Strategy]
@@ -1516,7 +1529,7 @@ class SuspectOperator(Record):
 
 
 class SuspectCause(Record):
-    cause: Literal['gpu_throttled', 'gpu_power_capped', 'gpu_idle', 'processor_throttled', 'memory_short', 'client_saturates']
+    cause: Literal['gpu_throttled', 'gpu_power_capped', 'gpu_idle', 'processor_throttled', 'memory_short', 'client_saturates', 'few_lanes']
     share: float | None
     words: str
     check: str
