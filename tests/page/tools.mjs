@@ -212,7 +212,7 @@ async function drifted(page, address) {
   await page.route("**/v1/calibrate", (route) => {
     if (route.request().method() === "GET") return route.fulfill({ json: STORED });
     posted.push(route.request().postDataJSON().run_id);
-    return posted.length < 3 ? route.fulfill({ json: {} }) : route.fulfill({ status: 507, json: { detail: "the disk is full" } });
+    return posted.length < 3 ? route.fulfill({ json: {} }) : route.fulfill({ status: 422, json: { detail: "no figures" } });
   });
   await page.setInputFiles("#own-runs", { name: "runs.jsonl", mimeType: "text/plain", buffer: Buffer.from(RUN_IDS.map(record).join("\n")) });
   await page.waitForSelector("#submit-runs");
@@ -222,7 +222,7 @@ async function drifted(page, address) {
   await page.waitForSelector("#measured .yours [role=status], #measured [role=status]");
   await settled(page);
   assert.deepEqual(posted, RUN_IDS.slice(0, 3));
-  assert.match(await page.textContent("#measured"), /2 runs submitted; refused: the disk is full\./);
+  assert.match(await page.textContent("#measured"), /2 runs submitted; refused: no figures\./);
   await page.unroute("**/v1/calibrate");
 }
 
