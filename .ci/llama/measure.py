@@ -44,18 +44,18 @@ def is_stable(record):
     return record["outcome"] == "measured" and (record.get("repeats") or {}).get("stable", False)
 
 
-def bench(program, model, load, runs):
+def bench(program, model, load, runs, hardware="local"):
     """Measures a load once; its record, which is the last of RUNS."""
     isl, osl, clients = load
-    program.run("bench", "--launch", "--protocol", "completions", "--model", str(model), "--hardware", "local", "--runtime",
+    program.run("bench", "--launch", "--protocol", "completions", "--model", str(model), "--hardware", hardware, "--runtime",
                 "llama.cpp", "--isl", str(isl), "--osl", str(osl), "--concurrency", str(clients), "--out", str(runs))
     return records(runs)[-1]
 
 
-def measured(program, model, load, runs):
+def measured(program, model, load, runs, hardware):
     """Measures a load until its repeats agree; whether they did. A server that does not start is not started again."""
     for _ in range(MOST_REPEATS):
-        last = bench(program, model, load, runs)
+        last = bench(program, model, load, runs, hardware)
         if is_stable(last) or last["outcome"] != "measured":
             break
     return is_stable(last)
@@ -66,7 +66,7 @@ def errors(found, name):
     return [abs(record["prediction"][f"{name}_ms"] / record["metrics"][f"{name}_ms_p50"] - 1) for record in found]
 
 
-def errors_after(program, model, found, folder):
+def errors_after(program, model, found, folder, hardware):
     """Errors by latency of every second run, predicted by a profile that the others calibrated."""
     halves = [folder / f"{model.stem}-{half}.jsonl" for half in ("fitted", "predicted")]
     for half, path in enumerate(halves):
@@ -74,7 +74,7 @@ def errors_after(program, model, found, folder):
     home, rows = folder / "home", folder / f"{model.stem}-rows.csv"
     profile = home / "hardware/runtimes/llama.cpp.json"
     profile.parent.mkdir(parents=True, exist_ok=True)
-    given = ("--model", str(model), "--hardware", "local")
+    given = ("--model", str(model), "--hardware", hardware)
     program.run("calibrate", str(halves[0]), *given, "--out", str(profile), MANTILE_HOME=str(home))
     program.run("validate", str(halves[1]), *given, "--rows", str(rows), MANTILE_HOME=str(home))
     with rows.open(newline="") as file:
@@ -97,19 +97,21 @@ def main(program, server, folder, short=None):
     folder.mkdir(parents=True, exist_ok=True)
     program, unstable, faults = Program(program, server), [], []
     before, after = ({name: [] for name in LIMITS} for _ in range(2))
-    program.run("detect")
+    # Detected once: another bandwidth for each load would not be what a calibration corrects.
+    hardware = str(folder / "machine.json")
+    program.run("detect", "--out", hardware)
     for name in case["formats"]:
         model, runs = folder / f"llama-1b-{name}.gguf", folder / f"runs-{name}.jsonl"
         runs.unlink(missing_ok=True)
         if not model.exists():
             tiny_model.main(model, tiny_model.LLAMA_1B, name)
         loads = [(isl, case["osl"], clients) for clients in case["clients"] for isl in case["isl"]]
-        unstable += [(name, load) for load in loads if not measured(program, model, load, runs)]
+        unstable += [(name, load) for load in loads if not measured(program, model, load, runs, hardware)]
         found = [record for record in records(runs) if is_stable(record)]
         if len(found) < 2:
             faults.append(f"{name}: {len(found)} stable runs")
             continue
-        for latency, shares in errors_after(program, model, found, folder).items():
+        for latency, shares in errors_after(program, model, found, folder, hardware).items():
             before[latency] += errors(found, latency)
             after[latency] += shares
     if after["tpot"]:
