@@ -19,11 +19,13 @@ fn field<'a>(line: &'a str, key: &str) -> Option<&'a str> {
 
 /// The widest instructions of x86 processors by their flags, and the fp32 operations of a core a clock with them: two
 /// multiply-adds, or an addition and a multiplication, each of as many numbers as a register holds. Of Zen 5 and of Xeons
-/// AVX-512 does twice as much, of others as much as AVX2, and flags do not say which
-/// (<http://numberworld.org/blogs/2024_8_7_zen5_avx512_teardown>).
+/// AVX-512 does twice as much, of others as much as AVX2 (<http://numberworld.org/blogs/2024_8_7_zen5_avx512_teardown>);
+/// flags say which only of cores with AMX, those of Xeons since Sapphire Rapids
+/// (<https://chipsandcheese.com/p/a-peek-at-sapphire-rapids>).
 ///
 /// Source: <https://stackoverflow.com/questions/15655835/flops-per-cycle-for-sandy-bridge-and-haswell-sse2-avx-avx2>.
-const WIDEST: [(&[&str], f64, &str); 3] = [
+const WIDEST: [(&[&str], f64, &str); 4] = [
+    (&["avx512f", "amx_tile"], 64.0, "2 FMA of 512 bit a clock and core, as Xeons with AMX have"),
     (&["avx2", "fma"], 32.0, "2 FMA of 256 bit a clock and core, as AVX2 has"),
     (&["avx"], 16.0, "an addition and a multiplication of 256 bit a clock and core, as AVX has"),
     (&["sse2"], 8.0, "an addition and a multiplication of 128 bit a clock and core, as SSE2 has"),
@@ -150,6 +152,8 @@ mod tests {
         let of = |flags: &str| rate(flags, "cpu MHz : 800.0\nbogomips : 4000.0").map(|one| one.operations);
         assert_eq!(["sse2", "sse2 avx", "sse2 avx avx2 fma"].map(of), [8.0, 16.0, 32.0].map(Some));
         assert_eq!((of("sse2 avx avx2"), of("asimd")), (Some(16.0), None));
+        // Without AMX, flags do not say how wide AVX-512 is.
+        assert_eq!(["avx avx2 fma avx512f", "avx avx2 fma avx512f amx_tile"].map(of), [32.0, 64.0].map(Some));
         let clock = |mega: &str| rate("sse2", mega).map(|one| one.clock);
         assert_eq!(clock("cpu MHz : 800.0\nbogomips : 4000.0"), Some(2e9));
         assert_eq!(clock("cpu MHz : 3100.5\ncpu MHz : 900.0"), Some(3.1005e9));
