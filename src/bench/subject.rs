@@ -180,13 +180,7 @@ impl<'a> BenchSubject<'a> {
     /// Whether a run is of this deployment, as far as the question states it.
     pub(super) fn is_of(&self, run: &RunRecord, found: Option<&EstimateResult>) -> bool {
         let Some(found) = found else { return true };
-        let own = self.record(&ServerFacts::default(), "", Some(found));
-        let texts = |run: &RunRecord| {
-            [&run.hardware_id, &run.quant, &run.kv_format, &run.plan]
-                .map(|text: &Option<String>| text.clone())
-        };
-        let named = |run: &RunRecord| (run.model_id.clone(), run.runtime_id.clone(), run.devices);
-        texts(run) == texts(&own) && named(run) == named(&own)
+        identity(run) == identity(&self.record(&ServerFacts::default(), "", Some(found)))
     }
 
     /// The record of a run of the deployment, without figures.
@@ -222,6 +216,12 @@ impl<'a> BenchSubject<'a> {
             ..RunRecord::default()
         }
     }
+}
+
+/// The deployment of a run: model and runtime, hardware, formats, plan, and the number of devices.
+fn identity(run: &RunRecord) -> ([&str; 2], [Option<&str>; 4], Option<u64>) {
+    let stated = [&run.hardware_id, &run.quant, &run.kv_format, &run.plan].map(|text| text.as_deref());
+    ([&run.model_id, &run.runtime_id], stated, run.devices)
 }
 
 /// The degrees of a plan with equal replicas.

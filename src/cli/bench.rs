@@ -331,8 +331,7 @@ impl Bench {
             let fix = "omit --suite or --trace, or vary keys of the deployment only";
             return fault("keys of the load, which --suite or --trace states", "one of them", fix);
         }
-        let names_models = self.vary.iter().any(|text| text.starts_with("model="));
-        if names_models && model_here(None).is_some() {
+        if matrix.deployment_keys.iter().any(|key| key == "model") && model_here(None).is_some() {
             let fix = "unset MODEL, or start each model in a command of its own";
             return fault("models, of which the variable MODEL names one", "no variable MODEL", fix);
         }

@@ -8,7 +8,6 @@ use super::number::{digits, format_metric, percent};
 use super::robustness::robustness;
 use super::table::grouped;
 use super::why::{Crossing, figure, moved};
-use crate::search::duel::Along;
 use crate::search::family::StrategyFamily;
 use crate::search::outcome::EvaluatedCandidate;
 use crate::search::problem::Problem;
@@ -85,14 +84,7 @@ fn crossover_words(crossovers: &[Crossing]) -> String {
         one.leader == Some(split)
             || one.changes.iter().any(|change| change.from == split || change.to == split)
     });
-    let words = with_split.map(|one| {
-        let unit = match one.along {
-            Along::Concurrency => "concurrent requests",
-            Along::Prompt => "prompt tokens",
-            Along::Purchase => "USD of purchase price per device",
-        };
-        format!("{} {unit}", leads(one).join(" and "))
-    });
+    let words = with_split.map(|one| format!("{} {}", leads(one).join(" and "), one.along.unit()));
     let words: Vec<String> = words.collect();
     if words.is_empty() { String::new() } else { format!(" It leads with {}.", words.join(", and with ")) }
 }

@@ -105,7 +105,7 @@ const CAUSES: [CauseEntry; 7] = [
         cause: GapCause::FewLanes,
         read: |run| run.few_lanes(),
         check: "`nvidia-smi -q` lists the link width under `GPU Link Info`; where the devices have no other link, use a slot \
-                with all lanes, or state its bandwidth with --link",
+                with all lanes, or state its bandwidth with --set device.host_link.bandwidth",
     },
 ];
 

@@ -129,9 +129,9 @@ fn strategy(reporter: &Reporter<'_>, metric: Metric, tried: &FamilyResult) -> St
     let at = |metric: Metric| best.map(|found| found.point[place(metric)] * 1e3);
     Strategy {
         family: tried.family,
-        plan: best.map(|found| plan(&found.candidate).label),
+        plan: reported.map(|found| found.plan.label.clone()),
         notation: reported.map(|found| found.notation.clone()),
-        weight_format: best.map(|found| problem.formats[found.candidate.formats].weights.clone()),
+        weight_format: reported.map(|found| found.weight_format.clone()),
         concurrency: best.map(|found| found.candidate.in_flight(problem)),
         value: best
             .and_then(|found| problem.objective_value(&found.point))

@@ -27,6 +27,15 @@ pub enum Along {
 }
 
 impl Along {
+    /// What its values count, in words.
+    pub fn unit(self) -> &'static str {
+        match self {
+            Along::Concurrency => "concurrent requests",
+            Along::Prompt => "prompt tokens",
+            Along::Purchase => "USD purchase price per device",
+        }
+    }
+
     /// The change of a problem with the current value `now` to another value.
     pub fn change(self, now: u64, value: u64) -> Change {
         match self {

@@ -22,11 +22,15 @@ async function reached(address, more) {
   }
 }
 
+/** The header of the token that the reader gave, if any. */
+function authorized() {
+  const token = sessionStorage.getItem("mantile-token");
+  return token ? { Authorization: `Bearer ${token}` } : {};
+}
+
 /** The response of the server to a request. */
 function sent(name, body, format, more, signal) {
-  const token = sessionStorage.getItem("mantile-token");
-  const authorization = token ? { Authorization: `Bearer ${token}` } : {};
-  const headers = { ...authorization, "Content-Type": "application/json", Accept: TYPES[format], ...more };
+  const headers = { ...authorized(), "Content-Type": "application/json", Accept: TYPES[format], ...more };
   return reached(`v2/${name}`, { method: "POST", headers, body: JSON.stringify(body), signal });
 }
 
@@ -39,14 +43,12 @@ function server() {
     stop: () => stopping?.abort(),
     /** Drift and runs of the server; undefined where it does not give them. */
     async measured() {
-      const token = sessionStorage.getItem("mantile-token");
-      const response = await reached("v1/calibrate", { headers: token ? { Authorization: `Bearer ${token}` } : {} });
+      const response = await reached("v1/calibrate", { headers: authorized() });
       return response.ok ? response.json() : undefined;
     },
     /** Hands runs to the server, one after another, until it refuses one: how many it took, and the refusal. */
     async submit(runs) {
-      const token = sessionStorage.getItem("mantile-token");
-      const headers = { ...(token ? { Authorization: `Bearer ${token}` } : {}), "Content-Type": "application/json" };
+      const headers = { ...authorized(), "Content-Type": "application/json" };
       for (const [taken, body] of runs.entries()) {
         const response = await reached("v1/calibrate", { method: "POST", headers, body });
         if (!response.ok) return { taken, fault: (await response.json().catch(() => ({}))).detail ?? `status ${response.status}` };

@@ -119,7 +119,7 @@ readings! {
     network_received_bytes_s NetworkReceivedBytesS Sum;
     /// Bytes sent per second by network adapters.
     network_sent_bytes_s NetworkSentBytesS Sum;
-    /// Bytes received per second by adapters of InfiniBand and RoCE, without those that the network adapters count.
+    /// Bytes received per second by ports of InfiniBand and RoCE.
     infiniband_received_bytes_s InfinibandReceivedBytesS Sum;
     /// Bytes sent per second by these.
     infiniband_sent_bytes_s InfinibandSentBytesS Sum;

@@ -3,8 +3,8 @@
 //! Meanings and units are those of the documents of the kernel, <https://docs.kernel.org>: filesystems/proc, block/stat
 //! (sectors of 512 bytes), accounting/psi, power/powercap/powercap, hwmon/sysfs-interface, admin-guide/pm/cpufreq,
 //! admin-guide/thermal/intel_thermal_throttle, admin-guide/numastat; of proc_pid_stat(5); and of
-//! <https://docs.kernel.org/admin-guide/abi-stable.html> for counters of InfiniBand (words of 4 bytes). A file that is absent, unreadable or other than
-//! documented has no reading.
+//! <https://docs.kernel.org/admin-guide/abi-stable.html> for counters of InfiniBand (words of 4 bytes). A file that is
+//! absent, unreadable or other than documented has no reading.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -161,7 +161,7 @@ fn energies(root: &Path) -> Vec<NumberFile> {
     all.into_iter().filter_map(of).collect()
 }
 
-/// Counters of a port of InfiniBand or RoCE, whose data no network adapter counts.
+/// Counters of a port of InfiniBand or RoCE: remote memory access, which no network adapter counts, among its data.
 const PORT_COUNTERS: [(&str, MachineReading); 2] = [
     ("counters/port_rcv_data", MachineReading::InfinibandReceivedBytesS),
     ("counters/port_xmit_data", MachineReading::InfinibandSentBytesS),

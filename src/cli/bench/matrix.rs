@@ -21,6 +21,8 @@ pub(super) struct BenchDeployment {
 pub(super) struct BenchMatrix {
     pub(super) deployments: Vec<BenchDeployment>,
     pub(super) load_keys: Vec<VariedKey>,
+    /// The names of the other varied keys.
+    pub(super) deployment_keys: Vec<String>,
     /// The part of the loads that is measured, where there is one deployment.
     load_shard: Option<ShardNumber>,
 }
@@ -39,14 +41,13 @@ impl BenchMatrix {
         shard.map_or(Ok(()), ShardNumber::check)?;
         let keys = vary.iter().map(|text| VariedKey::parse(text)).collect::<Result<Vec<_>, Error>>()?;
         let (load_keys, others): (Vec<_>, Vec<_>) =
-            vary.iter().zip(keys).partition(|(_, key)| LoadPoint::KEYS.contains(&&*key.key));
-        let load_keys = load_keys.into_iter().map(|(_, key)| key).collect();
+            keys.into_iter().partition(|key| LoadPoint::KEYS.contains(&&*key.key));
         if others.is_empty() {
             let deployments = vec![BenchDeployment { name: String::new(), scenario }];
-            return Ok(BenchMatrix { deployments, load_keys, load_shard: shard });
+            return Ok(BenchMatrix { deployments, load_keys, deployment_keys: vec![], load_shard: shard });
         }
-        let texts: Vec<String> = others.into_iter().map(|(text, _)| text.clone()).collect();
-        let grid = SweepGrid::new(&scenario, &texts)?;
+        let deployment_keys = others.iter().map(|key| key.key.clone()).collect();
+        let grid = SweepGrid::of(&scenario, others)?;
         let of = |point: u64| {
             let values = grid.values(point);
             let words = values.iter().map(|(key, value)| match value.as_str() {
@@ -61,7 +62,7 @@ impl BenchMatrix {
         };
         let within = |point: &u64| shard.is_none_or(|shard| shard.has(*point));
         let deployments = (0..grid.points()).filter(within).map(of).collect::<Result<_, Error>>()?;
-        Ok(BenchMatrix { deployments, load_keys, load_shard: None })
+        Ok(BenchMatrix { deployments, load_keys, deployment_keys, load_shard: None })
     }
 
     /// The loads that are in the shard.
@@ -72,6 +73,6 @@ impl BenchMatrix {
 
     /// Whether deployments are varied.
     pub(super) fn varies_deployments(&self) -> bool {
-        self.deployments.iter().any(|deployment| !deployment.name.is_empty())
+        !self.deployment_keys.is_empty()
     }
 }

@@ -6,7 +6,6 @@ use crate::report::result::OptimizeResult;
 use crate::report::robustness::Robustness;
 use crate::report::table::{grouped, table_within};
 use crate::report::why::{Crossing, Gain, Strategy, Why, moved};
-use crate::search::duel::Along;
 
 /// Width of the plan column, in characters.
 const PLAN: usize = 30;
@@ -107,12 +106,7 @@ fn strategies(why: &Why, width: usize) -> String {
 }
 
 fn crossing(one: &Crossing) -> String {
-    let what = match one.along {
-        Along::Concurrency => "concurrent requests",
-        Along::Prompt => "prompt tokens",
-        Along::Purchase => "USD purchase price per device",
-    };
-    let range = format!("from {} to {} {what}", grouped(one.least), grouped(one.most));
+    let range = format!("from {} to {} {}", grouped(one.least), grouped(one.most), one.along.unit());
     let Some(leader) = one.leader else { return format!("{range}: neither is feasible") };
     if one.changes.is_empty() {
         return format!("{range}: no crossover, {} leads throughout", leader.name());

@@ -48,7 +48,14 @@ impl SweepGrid {
     /// # Errors
     /// A key or value is faulty, a key comes twice, or there are too many points.
     pub fn new(scenario: &Scenario, vary: &[String]) -> Result<SweepGrid, Error> {
-        let axes = vary.iter().map(|text| VariedKey::parse(text)).collect::<Result<Vec<_>, _>>()?;
+        SweepGrid::of(scenario, vary.iter().map(|text| VariedKey::parse(text)).collect::<Result<_, _>>()?)
+    }
+
+    /// The same of keys that are read.
+    ///
+    /// # Errors
+    /// A key comes twice, there are too many points, or there is no key.
+    pub fn of(scenario: &Scenario, axes: Vec<VariedKey>) -> Result<SweepGrid, Error> {
         let fault = |found: String, expected: &str, fix: &str| Err(Error::new("vary", found, expected, fix));
         if axes.is_empty() {
             let fix = "add e.g. `--vary tp=1,2,4,8` or `--vary isl=1k..64k*2`";
