@@ -27,7 +27,7 @@ pub enum Along {
 }
 
 impl Along {
-    /// What its values count, in words.
+    /// The unit of its values, in words.
     pub fn unit(self) -> &'static str {
         match self {
             Along::Concurrency => "concurrent requests",
