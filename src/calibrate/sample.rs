@@ -9,7 +9,7 @@ use super::measured_run::{Expansion, MeasuredRun};
 use crate::cost::calibration::calibrated;
 use crate::cost::machine::Machine;
 use crate::quantity::num::Qty;
-use crate::spec::constant::{CONSTANTS, CalibrationKey, ConstantEntry};
+use crate::spec::constant::{CONSTANTS, CalibratedConstant, CalibrationKey, ConstantEntry};
 use crate::traffic::source::Arrivals;
 
 /// A measured deployment, on the machine of the current runtime file.
@@ -60,7 +60,11 @@ pub fn with_multipliers(machine: &Machine<Qty<f64>>, changes: &LogMultipliers) -
     let mut machine = machine.clone();
     for (entry, change) in CONSTANTS.iter().zip(changes).filter(|(_, change)| **change != 0.0) {
         let constant = machine.chip.constant_mut(entry.of);
-        *constant = calibrated(entry.of, *constant, Some(Qty::from(libm::exp(*change))));
+        let times = Qty::from(libm::exp(*change));
+        *constant = calibrated(entry.of, *constant, Some(times));
+        if machine.in_turn && entry.of == CalibratedConstant::GemmMemory {
+            machine.decode_compute = machine.decode_compute.map(|compute| compute / times);
+        }
     }
     machine
 }

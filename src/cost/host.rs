@@ -55,12 +55,31 @@ impl HostMachine<Datum> {
     }
 }
 
+/// The vector peak that counts: with the exponent `growth` of the stated one.
+fn grown(peak: f64, growth: f64) -> f64 {
+    libm::pow(REFERENCE, 1.0 - growth) * libm::pow(peak, growth)
+}
+
+/// Fraction of that peak which products of a few tokens reach: of the stated one, it is `decode`. What one's own measurements
+/// say of loads holds for the arithmetic between them.
+fn decode_compute(host: &HostCompute, of: &HostProcessor, times: Option<Datum>) -> Option<Datum> {
+    let mut compute = host.decode.as_ref()?.datum("host_decode_reached");
+    compute.value *= of.peak.value / grown(of.peak.value, host.growth.value);
+    let mut text = format!("{} of the stated peak: {}", host.decode.as_ref()?.value, compute.source.text);
+    if let Some(times) = times {
+        compute.value /= times.value;
+        text += &format!("; divided by {:.3}: {}", times.value, times.source.text);
+    }
+    compute.source = Source { grade: compute.source.grade, text: text.into() };
+    Some(compute)
+}
+
 /// The chip of a processor that runs `host`: bandwidth and peak of the processor at the runtime's efficiencies.
 fn processor(chip: &Chip<Datum>, host: &HostCompute, of: &HostProcessor) -> Chip<Datum> {
     let growth = host.growth.value;
     let peak = || {
         let mut peak = of.peak.datum("host_vector_peak");
-        peak.value = libm::pow(REFERENCE, 1.0 - growth) * libm::pow(peak.value, growth);
+        peak.value = grown(peak.value, growth);
         let text =
             format!("4 TFLOP/s to the {:.2} x peak to the {growth:.2}: {}", 1.0 - growth, peak.source.text);
         peak.source = Source { grade: Grade::Assumed, text: text.into() };
@@ -119,7 +138,8 @@ impl MachineBuilder<'_> {
         Machine {
             chip: processor(&machine.chip, host, of),
             calibration: kept.chain(own).collect(),
-            decode_compute: None,
+            in_turn: host.decode.is_some(),
+            decode_compute: decode_compute(host, of, self.time_correction(CalibratedConstant::GemmMemory)),
             // The matrix products of a processor run on its vector units.
             vector_peak: None,
             host: None,

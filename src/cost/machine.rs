@@ -171,6 +171,8 @@ pub struct Machine<T> {
     pub chip: Chip<T>,
     /// Achieved fraction of the peak in the matrix products of decode, where the device's file states one.
     pub decode_compute: Option<T>,
+    /// Whether arithmetic and loads take turns in decode, as on a processor whose decode has a peak of its own.
+    pub in_turn: bool,
     /// Peak of the vector units, where the device's file states one.
     pub vector_peak: Option<T>,
     /// Tiers, innermost first.
@@ -222,6 +224,22 @@ impl<T> Machine<T> {
         }
     }
 
+    /// The device in decode, where its matrix products reach another fraction of the peak. The arithmetic of a processor is
+    /// that of one unit, which computes the attention too.
+    #[inline(always)]
+    pub fn decode_chip(&self) -> Option<Chip<T>>
+    where
+        T: Copy,
+    {
+        let chip = self.chip;
+        self.decode_compute.map(|compute| Chip {
+            gemm_compute: compute,
+            moe_compute: compute,
+            attention_compute: if self.in_turn { compute } else { chip.attention_compute },
+            ..chip
+        })
+    }
+
     /// Index of the tier that joins all devices. There may be links beyond it.
     #[inline(always)]
     pub fn outermost(&self) -> usize {
@@ -240,6 +258,7 @@ impl Machine<Datum> {
         Machine {
             chip,
             decode_compute: self.decode_compute.as_ref().map(|datum| read.datum(datum)),
+            in_turn: self.in_turn,
             vector_peak: self.vector_peak.as_ref().map(|datum| read.datum(datum)),
             links: self.links.iter().map(|link| link.map(|datum| read.datum(datum))).collect(),
             shapes: self.shapes.clone(),

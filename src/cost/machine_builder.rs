@@ -334,6 +334,7 @@ impl MachineBuilder<'_> {
         Ok(Machine {
             chip,
             decode_compute: decode_compute.map(|figure| figure.datum("decode_compute")),
+            in_turn: false,
             vector_peak: device.peak.get(&Arithmetic::Fp32).map(|peak| peak.datum("peak_fp32")),
             links: self.cluster.tiers.iter().map(link).collect(),
             shapes: tiers(self.cluster),

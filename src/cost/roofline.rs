@@ -35,6 +35,12 @@ impl<N: Num> Cost<Qty<N>> {
         }
     }
 
+    /// The kernel where arithmetic and loads take turns.
+    #[inline(always)]
+    pub fn in_turn(&self) -> Cost<Qty<N>> {
+        Cost { time: (self.compute_time + self.memory_time).is(&IN_TURN), ..*self }
+    }
+
     /// The kernel with `vector` time of work of the vector units inside it: its third ceiling.
     #[inline(always)]
     pub fn with_vector_work(&self, vector: Qty<N>) -> Cost<Qty<N>> {
@@ -127,6 +133,12 @@ crate::formulas! {
         unit: SECOND,
         why: "vector units work while matrix units and memory do: softmax and RoPE inside a kernel add time only where they are its slowest part",
         cite: "Shah et al. 2024 (FlashAttention-3), 3.2 (softmax under the matrix products)",
+    }
+    IN_TURN {
+        symbol: "time",
+        unit: SECOND,
+        why: "a core that multiplies few tokens unpacks and adds what it has loaded before it loads more: both times add up",
+        cite: "Hofmann et al. 2015 (execution-cache-memory model: in-core time and transfers without overlap), arXiv:1511.03639; fits runs on processors better than their maximum",
     }
     TIME {
         symbol: "time",

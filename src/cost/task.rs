@@ -8,7 +8,7 @@ use super::experts::Experts;
 use super::indexer::IndexerShard;
 use super::latent::LatentAttentionShard;
 use super::linear::Linear;
-use super::machine::{Chip, Machine};
+use super::machine::Machine;
 use super::recurrence::{RecurrenceShard, ShortConv};
 use super::roofline::Cost;
 use super::rope::Rotation;
@@ -70,7 +70,8 @@ pub fn price<R: Reading>(
                 phase,
                 layer,
             };
-            compute(read, &share, batch, machine)
+            let cost = compute(read, &share, batch, machine);
+            if machine.in_turn && phase == Phase::Decode { cost.in_turn() } else { cost }
         }
     }
 }
@@ -93,9 +94,7 @@ fn compute<R: Reading>(
     machine: &Machine<Qty<R::N>>,
 ) -> Cost<Qty<R::N>> {
     let quantised = machine.quantised[share.role as usize];
-    let of_decode = machine.decode_compute.filter(|_| share.phase == Phase::Decode);
-    let of_decode =
-        of_decode.map(|compute| Chip { gemm_compute: compute, moe_compute: compute, ..machine.chip });
+    let of_decode = machine.decode_chip().filter(|_| share.phase == Phase::Decode);
     let chip = of_decode.as_ref().unwrap_or(&machine.chip);
     let n = |count: Count| read.count(count);
     let elements =

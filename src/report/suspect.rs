@@ -173,7 +173,7 @@ impl ReadRun<'_> {
             (now < most).then_some((now, most))
         });
         let (now, most) = links.min_by(|a, b| a.0.total_cmp(&b.0))?;
-        Some((None, format!("the PCIe link of a GPU has {} of {} lanes", digits(now), digits(most))))
+        Some((None, format!("the PCIe link of a GPU has {now} of {most} lanes")))
     }
 }
 

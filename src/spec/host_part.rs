@@ -75,6 +75,10 @@ pub struct HostCompute {
     pub memory: Figure<Ratio>,
     /// Operations over the fp32 vector peak of the processor in prompts; products of small integers exceed 1.
     pub compute: Figure<Ratio>,
+    /// The same when it generates: products of a few tokens, whose arithmetic and whose loads take turns. Where it is not
+    /// known, the arithmetic is inside the bandwidth that is reached.
+    #[serde(default)]
+    pub decode: Option<Figure<Ratio>>,
     /// Exponent with which the operations that are reached grow with that peak, from 4 TFLOP/s on: 1 for a fixed fraction.
     pub growth: Figure<Ratio>,
     /// Fraction of the host link's bandwidth that copies of weights reach.
