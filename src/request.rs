@@ -59,7 +59,7 @@ pub mod static_batch;
 pub mod stepped_down;
 pub mod sweep;
 pub mod timeline;
-mod traced_traffic;
+pub(crate) mod traced_traffic;
 pub mod validate;
 pub mod verify;
 pub mod wording;

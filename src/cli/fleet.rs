@@ -11,16 +11,16 @@ use super::plot::PlotArgs;
 use super::{CliError, ExitStatus};
 use crate::report::svg::fleet::fleet_picture;
 use crate::request::fleet::{FleetRequest, fleet};
+use crate::request::traced_traffic::traced_in;
 use crate::search::fleet::FleetObjective;
 use crate::spec::error::Error;
-use crate::spec::fleet::{FleetFile, TracedRequest, buckets};
+use crate::spec::fleet::{FleetFile, TracedRequest};
 use crate::spec::limits::{ELECTRICITY, HEADROOM, HOURS_PER_DAY, MAX_DEVICES, number, whole};
 use crate::spec::price::{HOURS_OF_A_DAY, PriceBasis};
 use crate::spec::scenario::Scenario;
 use crate::spec::text::from_json;
 use crate::store::catalog::Catalog;
 use crate::store::file::{self, FileSizeLimit};
-use crate::store::traffic_trace::read_trace;
 
 const AFTER: &str = concat!(
     "\
@@ -202,11 +202,4 @@ impl FleetArgs {
 fn traced(path: &Path) -> Result<Vec<TracedRequest>, Error> {
     let text = file::read_most(path, FileSizeLimit::Table)?;
     traced_in(&text).map_err(|fault| fault.in_file(file::shown(path)))
-}
-
-/// The requests in the text of a trace, which make buckets.
-pub(super) fn traced_in(text: &str) -> Result<Vec<TracedRequest>, Error> {
-    let requests = read_trace(text)?;
-    buckets(&requests)?;
-    Ok(requests)
 }

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use super::estimate::PlannedArgs;
-use super::fleet::traced_in;
 use super::output::OutputArgs;
 use super::plot::PlotArgs;
 use super::simulated_records::RecordArgs;
@@ -19,7 +18,6 @@ use crate::spec::error::Error;
 use crate::spec::limits::{DRAWS, whole};
 use crate::store::catalog::Catalog;
 use crate::store::file::{self, FileSizeLimit};
-use crate::store::session_trace::read_sessions;
 
 const AFTER: &str = "\
 Every request passes the scheduler of its replica, step by step: each step costs what the formulas of `estimate` say for \
@@ -112,11 +110,8 @@ impl Simulate {
 /// The text of the file of a trace, and the traffic of its requests or of its sessions.
 pub(super) fn read_traffic(path: &Path) -> Result<(String, SimulatedTraffic), Error> {
     let text = file::read_most(path, FileSizeLimit::Table)?;
-    let fault = |fault: Error| fault.in_file(file::shown(path));
-    let traffic = match read_sessions(&text).map_err(fault)? {
-        Some(sessions) => SimulatedTraffic { sessions, ..SimulatedTraffic::default() },
-        None => SimulatedTraffic { trace: traced_in(&text).map_err(fault)?, ..SimulatedTraffic::default() },
-    };
+    let given = SimulatedTraffic { trace_text: Some(text.clone()), ..SimulatedTraffic::default() };
+    let traffic = given.with_trace().map_err(|fault| fault.in_file(file::shown(path)))?;
     Ok((text, traffic))
 }
 

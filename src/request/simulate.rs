@@ -15,7 +15,7 @@ use super::simulated_figures::{cost, energy, utilization};
 use super::simulated_operation::SimulatedOperation;
 use super::simulated_run::{PreparedRun, RecordSink};
 use super::simulated_tiers::SimulatedTiers;
-use super::traced_traffic::{arrivals, sessions};
+use super::traced_traffic::{arrivals, sessions, traced_in};
 use crate::report::checked::SimulatedCheck;
 use crate::report::operation::{FaultReport, OperationReport, ScalingReport};
 use crate::report::result::{MetricsReport, ReportedDeployment};
@@ -38,6 +38,7 @@ use crate::spec::objective::LatencyLimits;
 use crate::spec::scenario::Scenario;
 use crate::spec::traced_session::TracedSession;
 use crate::store::catalog::Catalog;
+use crate::store::session_trace::read_sessions;
 use crate::traffic::outcome::{Distribution, RequestRecord};
 use crate::traffic::router::RoutePolicy;
 use crate::traffic::run::{DeploymentSettings, RunTotals};
@@ -144,6 +145,10 @@ pub struct SimulatedTraffic {
     #[cfg_attr(feature = "cli", arg(skip))]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sessions: Vec<TracedSession>,
+    /// Text of the file of a trace, instead of its requests or sessions: of any format that `--trace` reads.
+    #[cfg_attr(feature = "cli", arg(skip))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace_text: Option<String>,
     /// Time of a trace that passes in a second [default: 1]
     #[cfg_attr(feature = "cli", arg(long, value_name = "X", value_parser = crate::spec::limits::number(&SPEED_UP), allow_negative_numbers = true, help_heading = "Traffic"))]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -192,6 +197,7 @@ pub fn simulated(
     if let Some(draws) = request.draws {
         DRAWS.check_whole("draws", draws)?;
     }
+    let request = &SimulateRequest { traffic: request.traffic.with_trace()?, ..request.clone() };
     match request.find {
         Some(target) => found(catalog, request, target, each, control),
         None => of_plan(catalog, request, request.deployed(catalog, control)?, each, control),
@@ -414,6 +420,23 @@ impl SimulatedTraffic {
         self.trace.iter().try_for_each(TracedRequest::check)?;
         let mut numbered = self.sessions.iter().enumerate();
         numbered.try_for_each(|(at, session)| session.check(&format!("sessions[{at}]")))
+    }
+
+    /// The traffic with the requests or the sessions that its text of a trace has.
+    ///
+    /// # Errors
+    /// The text is in no known format, or there are requests or sessions next to it.
+    pub fn with_trace(&self) -> Result<SimulatedTraffic, Error> {
+        let Some(text) = &self.trace_text else { return Ok(self.clone()) };
+        if self.is_traced() {
+            let fix = "leave one of them out";
+            return Err(Error::new("trace_text", "requests or sessions too", "one of the two", fix));
+        }
+        let own = SimulatedTraffic { trace_text: None, ..self.clone() };
+        if let Some(sessions) = read_sessions(text)? {
+            return Ok(SimulatedTraffic { sessions, ..own });
+        }
+        Ok(SimulatedTraffic { trace: traced_in(text)?, ..own })
     }
 
     /// Whether requests or sessions of a trace are sent.

@@ -62,7 +62,7 @@ impl<'a> PreparedSweep<'a> {
     pub fn new(catalog: &'a Catalog, request: &SweepRequest) -> Result<PreparedSweep<'a>, Error> {
         let grid = SweepGrid::new(&request.scenario, &request.vary)?;
         request.shard.map_or(Ok(()), ShardNumber::check)?;
-        let traffic = request.traffic.clone();
+        let traffic = request.traffic.as_ref().map(SimulatedTraffic::with_trace).transpose()?;
         traffic.as_ref().map_or(Ok(()), SimulatedTraffic::check)?;
         let evaluator = PointEvaluator::new(catalog);
         grid.named().try_for_each(|scenario| evaluator.check_names(&scenario?))?;

@@ -1,12 +1,24 @@
 //! Requests and sessions of a trace, as a simulation sends them.
 
 use crate::search::simulated_pool::tokens;
-use crate::spec::fleet::{CONTENT_TOKENS, TracedRequest, sending_times};
+use crate::spec::error::Error;
+use crate::spec::fleet::{CONTENT_TOKENS, TracedRequest, buckets, sending_times};
 use crate::spec::traced_session::{TracedLink, TracedSession, TracedTurn};
+use crate::store::traffic_trace::read_trace;
 use crate::traffic::content::{TokenRun, mixed};
 use crate::traffic::engine::EngineRequest;
 use crate::traffic::session::{Session, SessionTurn, TurnLink};
 use crate::traffic::source::{Arrival, RequestSource, played};
+
+/// The requests in the text of a trace, which make buckets.
+///
+/// # Errors
+/// The format is unknown, a line is faulty, or all requests come at once.
+pub fn traced_in(text: &str) -> Result<Vec<TracedRequest>, Error> {
+    let requests = read_trace(text)?;
+    buckets(&requests)?;
+    Ok(requests)
+}
 
 /// The requests of a trace, the first at once, `speed` times as fast.
 pub(super) fn arrivals(trace: &[TracedRequest], speed: f64) -> Vec<Arrival> {
