@@ -82,7 +82,7 @@ pub const NAMES: [&str; 2 + SCRIPTS.len()] = {
 const SHEET: &str = "page.css";
 pub const MODULE: &str = "mantile.wasm";
 const OFFLINE: &str = "offline.mjs";
-const SCRIPTS: [(&str, &str); 37] = [
+const SCRIPTS: [(&str, &str); 38] = [
     ("accuracy.mjs", include_str!("site/accuracy.mjs")),
     ("app.mjs", include_str!("site/app.mjs")),
     ("buy.mjs", include_str!("site/buy.mjs")),
@@ -111,6 +111,7 @@ const SCRIPTS: [(&str, &str); 37] = [
     ("pinboard.mjs", include_str!("site/pinboard.mjs")),
     ("pins.mjs", include_str!("site/pins.mjs")),
     ("play.mjs", include_str!("site/play.mjs")),
+    ("replay.mjs", include_str!("site/replay.mjs")),
     ("roofline.mjs", include_str!("site/roofline.mjs")),
     ("shortcuts.mjs", include_str!("site/shortcuts.mjs")),
     ("states.mjs", include_str!("site/states.mjs")),

@@ -541,6 +541,14 @@ async function simulated() {
     picks: () => kept.picks("traffic"),
     keep: (change) => void keep("traffic", change),
     pick: async (change) => (await keep("traffic", change), simulated()),
+    trace: () => kept.picks("traffic").trace ?? state.trace,
+    // A long trace stays in this window.
+    take: async (file, change = {}) => {
+      const trace = file && { name: file.name, text: await file.text() };
+      state.trace = trace;
+      await keep("traffic", { ...change, at: undefined, request: undefined, trace: trace && trace.text.length <= LINKED ? trace : undefined });
+      return simulated();
+    },
     // The curve is of this plan: another rate keeps it.
     rate: (rate) => go("traffic", { rate: String(rate), concurrency: "", plan }),
   });

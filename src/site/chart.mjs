@@ -120,7 +120,7 @@ export function graph(svg, words, points, { place, card, enter, begin, direct = 
   });
   made.addEventListener("pointerleave", () => state.fixed || hide());
   made.addEventListener("click", (event) => {
-    if (event.target.closest(".tip")) return;
+    if (event.target.closest(".tip, [data-dragged]")) return;
     const at = nearest(event);
     if (at < 0) hide();
     else if (direct && event.pointerType !== "touch") enter(points[at]);
@@ -179,6 +179,42 @@ export function named(made, names, points, boxes = [], soft = []) {
     text.setAttribute("x", free[0]);
     text.setAttribute("y", free[1]);
   }
+}
+
+/**
+ * Makes an element a slider: dragged over the width of its parent, or moved by arrows, and set on release or by Enter.
+ * `along(value, share)` is the value a share of the width farther, `moved` shows a value, `set` takes the shown one, and
+ * `left` is whether Escape is for the slider, which it took back then.
+ */
+export function slider(made, { value, along, moved, set, back = () => false, ends }) {
+  const step = (event) => 1 / (event.shiftKey ? 200 : 50);
+  let from = null;
+  made.addEventListener("pointerdown", (event) => {
+    from = { at: event.clientX, value: value() };
+    made.setPointerCapture(event.pointerId);
+    made.focus();
+    event.preventDefault();
+  });
+  made.addEventListener("pointermove", (event) => from && moved(along(from.value, (event.clientX - from.at) / made.parentElement.clientWidth)));
+  made.addEventListener("pointerup", () => {
+    const dragged = from !== null && value() !== from.value;
+    from = null;
+    made.toggleAttribute("data-dragged", dragged);
+    if (dragged) set();
+  });
+  made.addEventListener("pointercancel", () => from && ((from = null), back()));
+  made.addEventListener("keydown", (event) => {
+    const acts = {
+      ArrowRight: () => moved(along(value(), step(event)), 1), ArrowUp: () => acts.ArrowRight(),
+      ArrowLeft: () => moved(along(value(), -step(event)), -1), ArrowDown: () => acts.ArrowLeft(),
+      ...(ends && { Home: () => moved(ends[0]), End: () => moved(ends[1]) }),
+      Enter: set,
+    };
+    if (event.key === "Escape" ? !back() : !acts[event.key]) return;
+    acts[event.key]?.();
+    event.preventDefault();
+    event.stopPropagation();
+  });
 }
 
 /** A term and its value in the card of a point. */

@@ -1,5 +1,5 @@
 // The Pareto front as an instrument: one bold staircase, its families as labelled lines, axes to pick, an SLO to drag.
-import { ticks } from "./chart.mjs";
+import { slider, ticks } from "./chart.mjs";
 import { digits, drawn, element, percent, plain, seconds, time } from "./figures.mjs";
 
 /** Metrics that an axis can have: heading, whether more is better, the SLO on it, and the limit from its milliseconds. */
@@ -241,29 +241,7 @@ function handle({ slo, xs, px, axis, act, points }) {
     draw();
   };
   const set = () => act.limit(axis.slo, ms());
-  let from = null;
-  made.addEventListener("pointerdown", (event) => {
-    from = { at: event.clientX, value };
-    made.setPointerCapture(event.pointerId);
-    event.preventDefault();
-    made.focus();
-  });
-  made.addEventListener("pointermove", (event) => from && moved(from.value + ((event.clientX - from.at) / made.parentElement.clientWidth) * (xs[1] - xs[0])));
-  made.addEventListener("pointerup", (event) => {
-    const changed = from && Math.abs(event.clientX - from.at) > 2;
-    from = null;
-    made.toggleAttribute("data-dragged", changed);
-    if (changed) set();
-  });
-  made.addEventListener("keydown", (event) => {
-    const step = (xs[1] - xs[0]) / (event.shiftKey ? 200 : 50);
-    if (event.key === "ArrowRight" || event.key === "ArrowUp") moved(value + step);
-    else if (event.key === "ArrowLeft" || event.key === "ArrowDown") moved(value - step);
-    else if (event.key === "Enter") set();
-    else return;
-    event.preventDefault();
-    event.stopPropagation();
-  });
+  slider(made, { value: () => value, along: (of, share) => of + share * (xs[1] - xs[0]), moved, set });
   draw();
   return made;
 }

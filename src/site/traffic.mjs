@@ -1,7 +1,8 @@
 // Traffic: the plan of the answer request by request. Latencies over time against the SLOs, requests and KV cache, goodput
 // over the rate, the slowest requests, and the traffic itself as controls.
-import { field, graph, label, line, lines, segments, ticks } from "./chart.mjs";
+import { field, graph, label, line, lines, segments, slider, ticks } from "./chart.mjs";
 import { digits, drawn, element, percent, plain, redrawn, seconds, time } from "./figures.mjs";
+import { playhead, replay } from "./replay.mjs";
 
 /** Coefficients of variation of the gaps between arrivals. */
 const ARRIVALS = { constant: ["Constant", 0, "arrivals at even gaps"], poisson: ["Poisson", undefined, "Poisson arrivals"], bursts: ["Bursts", 3, "arrivals in bursts"] };
@@ -36,9 +37,13 @@ const cell = (value, at) => element(at ? "td" : "th", { textContent: value, clas
 const behind = (words, heads, rows) => element("details", { className: "behind" }, element("summary", { textContent: "as a table" }),
   element("div", { className: "wide-table tall", tabIndex: 0, attributes: { role: "region", "aria-label": words } }, element("table", {}, element("thead", {}, element("tr", {}, ...heads.map((text, place) => element("th", { textContent: text, scope: "col", className: place ? "n" : "" })))), element("tbody", {}, ...rows.map((row) => element("tr", {}, ...row.map(cell)))))));
 
-/** The requests of the view: the scenario with its rate, and the traffic around it. */
-function posed(scenario, own, picks) {
+/** The requests of the view: the scenario with its rate, and the traffic around it; of a trace, that of its file. */
+function posed(scenario, own, picks, trace) {
   const { concurrency: _, ...rest } = scenario;
+  if (trace) {
+    const { rate: __, isl: ___, osl: ____, prefix: _____, ...plan } = rest;
+    return { scenario: plan, traffic: { trace_text: trace.text, seed: given(picks.seed) } };
+  }
   const { arrivals, lengths, requests, seed } = picks;
   const variation = lengths === "spread" ? SPREAD : undefined;
   const rate = scenario.rate ?? Number((own.metrics?.requests_per_s ?? 1).toPrecision(3));
@@ -72,13 +77,14 @@ function kept(name, windows, limit) {
 }
 
 /** p50, p90 and p99 of a latency over the time, with its SLO. */
-function latency([key, name, tone], report, limit) {
+function latency([key, name, tone], report, limit, heads) {
   const windows = report.windows.filter((one) => one[key]).map(({ from_s: from, to_s: to, requests, [key]: tails }) => ({ from, to, requests, middle: (from + to) / 2, p50: tails.p50_ms, p90: tails.p90_ms, p99: tails.p99_ms }));
   if (!windows.length) return element("figure", { className: "card chart-frame" }, titled(`${name}: no request has one`));
   const most = Math.max(...windows.map(({ p99 }) => p99));
   const drawnLimit = limit && limit <= most * FAR;
   const y = Object.assign(upTo(Math.max(most, drawnLimit ? limit * 1.05 : 0)), { spell: (ms) => (ms ? round(ms) : "0") });
   const { svg, px, py } = field(timed(windows[0].from, windows.at(-1).to), y);
+  heads[key] = playhead(svg, px);
   const of = (tail) => windows.map((one) => [one.middle, one[tail]]);
   if (drawnLimit) svg.append(drawn("rect", { class: "missed", x: "0", width: "100%", y: "0", height: `${py(limit)}%` }));
   svg.append(lines(drawn("path", { class: `band ${tone}`, d: `${path(of("p90"), px, py)}${path(of("p50").reverse(), px, py).replace("M", "L")}Z` }), ...TAILS.map((tail) => drawn("path", { class: `tail ${tail} ${tone}`, d: path(of(tail), px, py) }))));
@@ -94,13 +100,14 @@ function latency([key, name, tone], report, limit) {
 }
 
 /** Requests that run and wait, or the KV cache in use, over the time. */
-function load(report, picks, act) {
+function load(report, picks, act, heads) {
   const { timeline } = report;
   const isKv = picks.show === "kv";
   const most = (key) => Math.max(...timeline.map((one) => one[key]));
   const series = isKv ? [["kv_used", "f1"]] : [["running", "f1"], ["waiting", "lost"]];
   const y = isKv ? { of: (share) => share, ticks: [0, 0.2, 0.4, 0.6, 0.8, 1], spell: percent } : upTo(Math.max(most("running"), most("waiting"), 1));
   const { svg, px, py } = field(timed(timeline[0].time_s, timeline.at(-1).time_s), y);
+  heads.load = playhead(svg, px);
   svg.append(lines(...series.flatMap(([key, tone]) => {
     const d = path(timeline.map((one) => [one.time_s, one[key]]), px, py);
     return [drawn("path", { class: `band ${tone}`, d: `${d}L1000 1000L0 1000Z` }), drawn("path", { class: `tail ${tone}`, d })];
@@ -117,10 +124,30 @@ function load(report, picks, act) {
   return element("figure", { className: "card chart-frame state" }, titled(title, choice), element("p", { className: "soft", textContent: words }), made, behind("the state over time", ["time", "running", "waiting", "KV cache"], walked.map((one) => [at(one.time_s), many(one.running), many(one.waiting), percent(one.kv_used)])));
 }
 
+/** The rate of the question in the curve: dragged, or moved by arrows, and set on release or by Enter. */
+function rateMark(now, most, px, act) {
+  const words = element("span", {});
+  const made = element("button", { type: "button", className: "slo-handle rate", attributes: { role: "slider", "aria-label": "requests/s of the question", "data-pick": "rate", "aria-valuemin": 0, "aria-valuemax": rated(most) } }, words);
+  let value = now;
+  const moved = (next) => {
+    value = Number(Math.min(Math.max(next, most / 100), most).toPrecision(2));
+    if (Math.abs(value / now - 1) < 0.005) value = now;
+    made.style.left = `${px(value)}%`;
+    made.classList.toggle("right", px(value) > 60);
+    words.textContent = value === now ? `now ${rated(now)}` : `${rated(value)}/s`;
+    made.setAttribute("aria-valuenow", rated(value));
+    made.setAttribute("aria-valuetext", `${rated(value)} requests/s`);
+  };
+  moved(now);
+  slider(made, { value: () => value, along: (of, share) => of + (share * most) / px(most) * 100, moved, set: () => value !== now && act.rate(value), back: () => value !== now && (moved(now), true), ends: [0, most] });
+  return made;
+}
+
 /** Requests within the SLOs over those that are sent, each rate simulated. */
 function goodput(report, swept, act) {
   const now = report.scenario.rate;
   const frame = (...parts) => element("figure", { className: "card chart-frame goodput" }, ...parts);
+  if (act.trace()) return frame(titled("The trace has its own rate"), element("p", { className: "soft", textContent: "The highest speed that keeps the SLOs: mantile-opt simulate --trace FILE --find rate." }));
   if (report.goodput === null) return frame(titled("Goodput needs an SLO"), element("p", { className: "soft", textContent: "Without a limit on TTFT, TPOT or E2E every request counts: set one in the question." }));
   if (!swept) return frame(titled("Goodput over the rate"), element("p", { className: "soft", textContent: "Simulating further rates …" }));
   if (swept.fault) return frame(titled("Goodput over the rate"), element("p", { className: "warning", textContent: swept.fault }));
@@ -130,12 +157,8 @@ function goodput(report, swept, act) {
   const { svg, px, py } = field(upTo(most), upTo(Math.max(best.good * 1.3, 1e-9)));
   const place = ({ rate, good }) => [px(rate), py(good)];
   const end = Math.min(most, best.good * 1.3);
-  // Away from the line: at the top where it is low.
-  const high = rows.some(({ rate, good }) => rate === now && good < best.good / 4) ? 0 : 100;
-  const side = px(now) > 60 ? -1 : 1;
   svg.append(lines(drawn("path", { class: "factor", d: path([[0, 0], [end, end]], px, py) }), drawn("path", { class: "stairs", d: path([[0, 0], ...rows.map(({ rate, good }) => [rate, good])], px, py) })),
     label(px(end), py(end), "all of them", { class: "name soft", dx: -8, dy: 4, "text-anchor": "end" }),
-    drawn("line", { class: "version", x1: `${px(now)}%`, x2: `${px(now)}%`, y1: "0", y2: "100%" }), label(px(now), high, `now ${rated(now)}`, { class: "name f1", dx: 6 * side, dy: high ? -8 : 12, "text-anchor": side < 0 ? "end" : "start" }),
     ...rows.map((one) => drawn("circle", { class: "point", cx: `${place(one)[0]}%`, cy: `${place(one)[1]}%`, r: 4.5 })), drawn("circle", { class: "ring", cx: `${place(best)[0]}%`, cy: `${place(best)[1]}%`, r: 9 }));
   const last = rows.at(-1);
   const title = best === last ? `${rated(best.good)} requests/s meet the SLOs at ${rated(best.rate)}; more were not tried` : `At most ${rated(best.good)} requests/s meet the SLOs, at ${rated(best.rate)}${last.good < best.good * 0.9 ? `; of ${rated(last.rate)} ${last.share ? `only ${percent(last.share)}` : "none"} do` : ""}`;
@@ -143,7 +166,8 @@ function goodput(report, swept, act) {
     place, enter: ({ rate }) => act.rate(rate), direct: true, begin: rows.find(({ rate }) => rate === now),
     card: ({ rate, share, good }) => [element("h3", { textContent: `${rated(rate)} requests/s` }), element("dl", {}, ...line("SLOs met", percent(share)), ...line("goodput", `${rated(good)}/s`)), element("div", { className: "row" }, element("button", { type: "button", className: "plain", textContent: rate === now ? "The rate now" : "Take this rate", disabled: rate === now, onclick: () => act.rate(rate) }))],
   });
-  return frame(titled(title), element("p", { className: "soft", textContent: "requests/s within the SLOs; a click sets the rate" }), made, element("p", { className: "axis-x soft", textContent: "requests/s sent" }),
+  made.append(rateMark(now, most, px, act));
+  return frame(titled(title), element("p", { className: "soft", textContent: "requests/s within the SLOs; a click, or the mark, sets the rate" }), made, element("p", { className: "axis-x soft", textContent: "requests/s sent" }),
     behind("goodput over the rate", ["requests/s", "within the SLOs", "goodput"], rows.map(({ rate, share, good }) => [rated(rate), percent(share), rated(good)])));
 }
 
@@ -169,17 +193,29 @@ function stories({ slowest }, picks, act) {
     behind("the slowest requests", ["request", "came", "in", "out", "in all", ...shown.map(([, name]) => name)], slowest.map((one) => [many(one.id + 1), at(one.arrived_s), many(one.isl), many(one.osl), time(one.e2e_ms), ...shown.map(([key]) => time(one[key]))])));
 }
 
+/** The file of a trace, in place of drawn traffic. */
+function traced(act) {
+  const trace = act.trace();
+  const remove = element("button", { type: "button", className: "plain", textContent: "Remove", attributes: { "aria-label": "remove the trace", "data-pick": "untraced" }, onclick: () => act.take() });
+  const input = element("input", { type: "file", attributes: { "data-pick": "trace" }, onchange: ({ target }) => target.files[0] && act.take(target.files[0]) });
+  return [...(trace ? [element("span", { textContent: trace.name }), remove] : []), element("label", { className: "plain add-file", textContent: trace ? "Another file" : "Use a trace", title: "CSV with arrival (seconds), isl, osl; Azure, BurstGPT, Mooncake, vLLM bench; sessions of agents" }, input)];
+}
+
 /** The traffic, each part of it a control. */
 function controls(report, own, picks, act) {
   const row = (name, ...parts) => element("div", { className: "setting" }, element("span", { textContent: name }), element("span", { className: "row" }, ...parts));
   const number = (name, value, least, change, more = {}) => element("input", { type: "number", value, min: least, attributes: { "aria-label": name, "data-pick": name, step: least ? "1" : "any", ...more }, onchange: ({ target }) => target.reportValidity() && change(target.value) });
   const { isl, osl, prefix } = own.question;
   const seed = report.traffic.seed;
-  return element("article", { className: "card settings" }, titled("The traffic", element("span", { className: "soft", textContent: "a change is simulated at once" })),
+  const stated = () => [
     row("Requests/s", number("requests/s", rated(report.scenario.rate).replaceAll(",", ""), 0, (text) => act.rate(Number(text)))),
     row("Arrivals", segments("arrivals", Object.entries(ARRIVALS).map(([key, [name]]) => [key, name]), ARRIVALS[picks.arrivals] ? picks.arrivals : "poisson", (key) => act.pick({ arrivals: key === "poisson" ? undefined : key }))),
     row("Lengths", element("button", { type: "button", className: "plain", textContent: `${many(isl)} in, ${many(osl)} out${prefix ? `, ${many(prefix)} shared` : ""}`, attributes: { "data-open": "traffic" } }), segments("lengths", [["equal", "Equal"], ["spread", "Spread"]], picks.lengths === "spread" ? "spread" : "equal", (key) => act.pick({ lengths: key === "spread" ? key : undefined }))),
     row("Requests", number("requests", report.traffic.requests, 1, (text) => act.pick({ requests: text }), { max: 100000 })),
+  ];
+  return element("article", { className: "card settings" }, titled("The traffic", element("span", { className: "soft", textContent: "a change is simulated at once" })),
+    ...(act.trace() ? [] : stated()),
+    row("Trace", ...traced(act)),
     row("Seed", number("seed", seed, 0, (text) => act.pick({ seed: text }), { step: "1" }), element("button", { type: "button", className: "plain", textContent: "Next", attributes: { "aria-label": "next seed", "data-pick": "next" }, onclick: () => act.pick({ seed: String(seed + 1) }) })));
 }
 
@@ -202,7 +238,7 @@ function figures(report, limits) {
   const slots = report.pools.reduce((sum, { role, replicas, attention_ranks: ranks, scheduler: one }) => sum + (role === "prefill" ? 0 : replicas * ranks * (one.max_sequences ?? one.max_requests ?? one.slots ?? NaN)), 0);
   const [running, waiting, kv] = ["running", "waiting", "kv_used"].map(most);
   const made = element("div", { className: "metrics" }, ...rows,
-    ...(report.goodput === null ? [] : [metric("Goodput", "within the SLOs", percent(report.goodput), `${rated(report.goodput * report.scenario.rate)} requests/s`, { high: report.goodput, most: 1 })]),
+    ...(report.goodput === null ? [] : [metric("Goodput", "within the SLOs", percent(report.goodput), report.scenario.rate ? `${rated(report.goodput * report.scenario.rate)} requests/s` : "of all requests", { high: report.goodput, most: 1 })]),
     metric("Waiting", "most at a time", many(waiting), report.traffic.refused ? `${many(report.traffic.refused)} refused` : "requests", { high: waiting, most: (running + waiting) * 1.2 }, waiting ? "warn" : ""),
     metric("Running", Number.isFinite(slots) ? `of ${many(slots)}` : "most at a time", many(running), `${digits(report.concurrency)} in flight on average`, { high: running, most: slots || undefined }),
     metric("Preempted", "by KV cache", many(report.preemptions), `KV cache at most ${percent(kv)}`, { high: kv, most: 1 }, report.preemptions ? "bad" : ""));
@@ -210,18 +246,20 @@ function figures(report, limits) {
   return made;
 }
 
-function head(report, own, limits, posed, picks) {
+function head(report, own, limits, posed, picks, act) {
   const set = Object.keys(limits).length;
-  const rate = `At ${rated(report.scenario.rate)} requests/s`;
+  const trace = act.trace();
+  const rate = `${trace ? "Under the trace" : "At"} ${report.scenario.rate ? `${trace ? "of " : ""}${rated(report.scenario.rate)} requests/s` : ""}`.trim();
   const row = (key) => report.latencies.find(({ metric: one }) => one === key);
   const title = element("h1", {});
   const tight = LATENCIES.filter(([key]) => limits[key]).sort(([a], [b]) => row(b).p99_ms / limits[b] - row(a).p99_ms / limits[a])[0];
   if (report.goodput === null) title.append(`${rate}, TTFT is ${time(row("ttft").p90_ms)} at p90`);
   else title.append(`${rate}, `, element("em", { textContent: percent(report.goodput) }), ` of requests meet ${set === 1 ? "the SLO" : set === 2 ? "both SLOs" : "all SLOs"}`, ...(report.goodput < 0.995 && set > 1 && tight ? [`; ${tight[1]} is the tighter one`] : []));
   const { isl, osl, runtime } = own.question;
-  const sub = [(ARRIVALS[picks.arrivals] ?? ARRIVALS.poisson)[2], `${many(isl)} in and ${many(osl)} out${picks.lengths === "spread" ? `, spread by ${percent(SPREAD)}` : ""}`, `seed ${report.traffic.seed}`, report.notation, `router ${report.router}`, `scheduler of ${runtime}`, ...(posed.rate ? [] : ["no rate is set: the throughput of the answer"]), `${many(report.traffic.measured)} of ${many(report.traffic.requests)} simulated requests count`].join(" · ");
+  const traffic = trace ? [trace.name] : [(ARRIVALS[picks.arrivals] ?? ARRIVALS.poisson)[2], `${many(isl)} in and ${many(osl)} out${picks.lengths === "spread" ? `, spread by ${percent(SPREAD)}` : ""}`];
+  const sub = [...traffic, `seed ${report.traffic.seed}`, report.notation, `router ${report.router}`, `scheduler of ${runtime}`, ...(posed.rate || trace ? [] : ["no rate is set: the throughput of the answer"]), `${many(report.traffic.measured)} of ${many(report.traffic.requests)} simulated requests count`].join(" · ");
   const [lasts, each] = [report.traffic.requests / report.scenario.rate, own.metrics?.e2e_ms / 1e3];
-  const note = lasts < each * SHORT ? [element("p", { className: "paper", textContent: `All requests come within ${at(lasts)}, and one takes ${at(each)}: queues and batches still grow. Send more requests for a steady state.` })] : [];
+  const note = !trace && lasts < each * SHORT ? [element("p", { className: "paper", textContent: `All requests come within ${at(lasts)}, and one takes ${at(each)}: queues and batches still grow. Send more requests for a steady state.` })] : [];
   return element("div", { className: "head" }, element("div", {}, title, element("p", { className: "sub", textContent: sub.replace(/^./, (first) => first.toUpperCase()) }), ...note), element("div", { className: "row actions" }, element("button", { type: "button", className: "plain", textContent: "Copy link", attributes: { "data-action": "link" } })));
 }
 
@@ -232,24 +270,28 @@ function draw(target, found, picks, act) {
   const { report, own, swept } = found;
   const limits = limitsOf(own);
   // What only one picture shows is drawn there alone: the others keep their open tables.
-  const chosen = { ".state": () => load(report, act.picks(), { show }), ".stories": () => stories(report, act.picks(), { show }) };
-  const show = (change) => (act.keep(change), redrawn(target, () => Object.entries(chosen).forEach(([name, make]) => target.querySelector(name).replaceWith(make()))));
-  target.replaceChildren(element("section", { className: "traffic" }, head(report, own, limits, found.posed, picks), figures(report, limits),
+  const heads = {};
+  const chosen = { ".state": () => load(report, act.picks(), { show }, heads), ".stories": () => stories(report, act.picks(), { show }) };
+  const show = (change) => (act.keep(change), redrawn(target, () => Object.entries(chosen).forEach(([name, make]) => target.querySelector(name).replaceWith(make())), played.again()));
+  const pictures = [...LATENCIES.map((one) => latency(one, report, limits[one[0]], heads)), chosen[".state"]()];
+  const [begin, kept] = [report.timeline[0].time_s, act.picks().at];
+  const played = replay(report, kept === undefined ? undefined : Number(kept), () => Object.values(heads), (s) => act.keep({ at: Number(s) > begin ? s : undefined }));
+  target.replaceChildren(element("section", { className: "traffic" }, head(report, own, limits, found.posed, picks, act), figures(report, limits), played,
     element("div", { className: "grid-2" },
-      element("div", { className: "stack" }, ...LATENCIES.map((one) => latency(one, report, limits[one[0]])), chosen[".state"]()),
+      element("div", { className: "stack" }, ...pictures),
       element("div", { className: "stack" }, goodput(report, swept, act), controls(report, own, picks, act), chosen[".stories"]()))));
 }
 
 /** Simulates a plan and draws it, then further rates. `act` has what the page can do. */
 export async function traffic(target, scenario, files, act) {
-  const { show: _, request: __, ...picks } = act.picks();
-  const key = JSON.stringify([scenario, picks, files]);
+  const { show: _, request: __, at: ___, trace: ____, ...picks } = act.picks();
+  const key = JSON.stringify([scenario, picks, files, act.trace()]);
   const parsed = async (name, body) => JSON.parse(await act.answer(name, body, "json"));
   const caught = (fault) => (fault.key === undefined ? Promise.reject(fault) : { fault: fault.message });
   if (target.dataset.answered !== key || !target.found) {
     const found = await act.search([target], async () => {
       const own = await parsed("estimate", { scenario });
-      const body = posed(scenario, own, picks);
+      const body = posed(scenario, own, picks, act.trace());
       return { own, body, posed: scenario, report: await parsed("simulate", body) };
     }, caught);
     if (!found) return;
@@ -257,9 +299,9 @@ export async function traffic(target, scenario, files, act) {
     target.found = found;
   }
   const { found } = target;
-  if (found.fault) return target.replaceChildren(without(found.fault, ...(Object.keys(picks).length ? [element("button", { type: "button", className: "plain", textContent: "Use the usual traffic", onclick: () => act.pick(Object.fromEntries(Object.keys(picks).map((name) => [name, undefined]))) })] : [])));
+  if (found.fault) return target.replaceChildren(without(found.fault, ...(Object.keys(picks).length || act.trace() ? [element("button", { type: "button", className: "plain", textContent: "Use the usual traffic", onclick: () => act.take(undefined, Object.fromEntries(Object.keys(picks).map((name) => [name, undefined]))) })] : [])));
   redrawn(target, () => draw(target, found, act.picks(), act));
-  if (found.swept || found.report.goodput === null) return;
+  if (found.swept || found.report.goodput === null || act.trace()) return;
   const { scenario: { rate, ...rest }, traffic: sent } = found.body;
   const swept = await act.search([], async () => {
     const { metrics } = await parsed("estimate", { scenario: unloaded(scenario) });

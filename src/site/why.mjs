@@ -1,6 +1,6 @@
 // Why: the best plan of each strategy as a ladder, the verdict on disaggregation, what more of one thing gives, where the
 // leader changes, and how sure the choice is. All numbers are those of the answer; its tables stay behind the pictures.
-import { ticks } from "./chart.mjs";
+import { slider, ticks } from "./chart.mjs";
 import { element, percent, plain, time } from "./figures.mjs";
 
 const NAMES = { single: "single device", tensor: "TP", pipeline: "PP", context: "CP", data: "DP", expert: "EP", split: "disaggregated" };
@@ -18,8 +18,6 @@ const [NONE, SMALL] = [0.0005, 0.00995];
 const MOST_UTILIZATION = 0.97;
 /** The least width of the axis of changes, so that a tiny one is a short bar. */
 const LEAST_WIDTH = 0.02;
-/** Steps of the arrows from one end of a strip to the other. */
-const STEPS = 60;
 /** The mark that set the question: it has the focus again in the answer, or the sentence has where there is no such mark. */
 let movedMark = null;
 
@@ -208,32 +206,8 @@ function mark(crossing, parts, scale, head, act) {
     movedMark = along;
     act.ask({ [field]: String(value) });
   };
-  let from = null;
-  made.addEventListener("pointerdown", (event) => {
-    from = { at: event.clientX, value };
-    made.setPointerCapture(event.pointerId);
-    made.focus();
-    event.preventDefault();
-  });
-  made.addEventListener("pointermove", (event) => from && moved(Number((from.value * (most / least) ** ((event.clientX - from.at) / made.parentElement.clientWidth)).toPrecision(3))));
-  made.addEventListener("pointerup", () => {
-    const dragged = from && value !== from.value;
-    from = null;
-    if (dragged) ask();
-  });
-  made.addEventListener("pointercancel", () => ((from = null), moved(now)));
-  made.addEventListener("keydown", (event) => {
-    const factor = (most / least) ** (1 / STEPS / (event.shiftKey ? 4 : 1));
-    const acts = {
-      ArrowRight: () => moved(Math.max(value + 1, value * factor)), ArrowUp: () => acts.ArrowRight(),
-      ArrowLeft: () => moved(Math.min(value - 1, value / factor)), ArrowDown: () => acts.ArrowLeft(),
-      Home: () => moved(least), End: () => moved(most), Escape: () => moved(now), Enter: ask,
-    };
-    if (!acts[event.key] || (event.key === "Escape" && value === now)) return;
-    acts[event.key]();
-    event.preventDefault();
-    event.stopPropagation();
-  });
+  const back = () => value !== now && (moved(now), true);
+  slider(made, { value: () => value, along: (of, share) => Number((of * (most / least) ** share).toPrecision(3)), moved: (next, sign = 0) => moved(sign && Math.round(next) === value ? value + sign : next), set: ask, back, ends: [least, most] });
   return made;
 }
 

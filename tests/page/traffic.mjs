@@ -56,7 +56,56 @@ export async function simulated(page, address) {
   await page.goto(link);
   await settled(page);
   assert.deepEqual(await state(), shown, link);
+  await replayed(page);
   await rates(page);
+  await traced(page, address);
+}
+
+/** The run is replayed: it plays and stops, is moved by keys, and its address brings the time back. */
+async function replayed(page) {
+  const [range, words] = [`${HERE} [data-pick=at]`, () => page.textContent(`${HERE} .replay output`)];
+  assert.match(await words(), /^shows the run/);
+  assert.equal(await page.locator(`${HERE} .playhead[visibility=visible]`).count(), 0);
+  await page.click(`${HERE} [data-pick=play]`);
+  await page.waitForFunction((one) => Number(document.querySelector(one).value) > Number(document.querySelector(one).min), range);
+  await page.click(`${HERE} [data-pick=play]`);
+  const stopped = await page.inputValue(range);
+  assert.match(await words(), /^at [\d.,]+ s: [\d,]+ running · [\d,]+ waiting · KV cache \d+ %/);
+  assert.ok((await page.locator(`${HERE} .playhead[visibility=visible]`).count()) >= 1);
+  await page.focus(range);
+  await page.keyboard.press("End");
+  await page.keyboard.press("PageDown");
+  assert.notEqual(await page.inputValue(range), stopped);
+  const at = await words();
+  // A picture that is drawn anew keeps its line, and the address the time.
+  await page.click(`${HERE} [data-pick=requests]`);
+  assert.equal(await page.locator(`${HERE} .state .playhead[visibility=visible]`).count(), 1);
+  await page.reload();
+  await settled(page);
+  assert.equal(await words(), at);
+}
+
+/** A trace of the reader takes the place of drawn requests, its address brings it back, and a faulty one is refused. */
+async function traced(page, address) {
+  await visit(page, address, `traffic?${QUESTION}`);
+  const lines = ["arrival,isl,osl", ...Array.from({ length: 400 }, (_, at) => `${at * 0.25},${500 + (at % 7) * 100},64`)];
+  const file = (text) => ({ name: "day.csv", mimeType: "text/csv", buffer: Buffer.from(text) });
+  await page.setInputFiles(`${HERE} [data-pick=trace]`, file(lines.join("\n")));
+  await page.waitForFunction(() => location.hash.includes("traffic.trace"));
+  await settled(page);
+  assert.match(await title(page), /^Under the trace of 4 requests\/s, /);
+  assert.match(await page.textContent(`${HERE} .sub`), /^Day\.csv · seed 1 .* of 400 simulated requests count/);
+  const shown = await texts(page, `${HERE} .metrics .card`);
+  await page.reload();
+  await settled(page);
+  assert.deepEqual(await texts(page, `${HERE} .metrics .card`), shown);
+  await page.setInputFiles(`${HERE} [data-pick=trace]`, file("arrival,isl,osl\n0,many,64\n1,500,64"));
+  await page.waitForFunction((here) => /not simulated/.test(document.querySelector(here).textContent), HERE);
+  assert.match(await page.textContent(HERE), /line 2/);
+  await page.click(`${HERE} >> text=Use the usual traffic`);
+  await page.waitForFunction(() => !location.hash.includes("traffic.trace"));
+  await settled(page);
+  assert.match(await title(page), /^At 6 requests/);
 }
 
 /** Every picture of the view is walked by keys, and its table has rows. */
@@ -100,6 +149,31 @@ async function rates(page) {
   await page.goBack();
   await changed(page, "rate", rate);
   await settled(page);
+  // The mark of the rate is dragged, and moved by keys, which Escape takes back.
+  const mark = page.locator(`${HERE} [data-pick=rate]`);
+  await mark.scrollIntoViewIfNeeded();
+  const box = await mark.boundingBox();
+  await page.mouse.move(box.x + box.width / 2, box.y + 40);
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width / 2 + 40, box.y + 40, { steps: 4 });
+  assert.match(await mark.textContent(), /^[\d.]+\/s$/);
+  assert.equal(await kept(page, "rate"), rate);
+  await page.mouse.up();
+  await page.waitForFunction((text) => new URLSearchParams(location.hash.split("?")[1]).get("rate") !== text, rate);
+  await settled(page);
+  const dragged = await kept(page, "rate");
+  assert.ok(Number(dragged) > Number(rate), `${dragged} after ${rate}`);
+  await mark.focus();
+  await page.keyboard.press("ArrowLeft");
+  assert.notEqual(await mark.textContent(), `now ${dragged}`);
+  await page.keyboard.press("Escape");
+  assert.equal(await mark.textContent(), `now ${dragged}`);
+  await page.keyboard.press("Home");
+  await page.keyboard.press("ArrowRight");
+  await page.keyboard.press("Enter");
+  await page.waitForFunction((text) => new URLSearchParams(location.hash.split("?")[1]).get("rate") !== text, dragged);
+  await settled(page);
+  assert.ok(Number(await kept(page, "rate")) < Number(rate));
   await page.fill(`${HERE} [aria-label="requests/s"]`, "4");
   await page.keyboard.press("Enter");
   await changed(page, "rate", "4");
