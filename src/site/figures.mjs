@@ -49,9 +49,12 @@ export function drawn(tag, attributes = {}, ...children) {
 /** Runs a drawing again and keeps the focus on what was picked. */
 export function redrawn(target, draw) {
   const places = () => [...target.querySelectorAll("[data-pick], select.pick, .offer button")];
-  const at = places().indexOf(document.activeElement);
+  const focused = document.activeElement;
+  const at = places().indexOf(focused);
+  const same = () => places().filter(({ dataset: { pick } }) => pick && pick === focused.dataset.pick);
+  const number = same().indexOf(focused);
   draw();
-  if (at >= 0) places()[at]?.focus({ preventScroll: true });
+  if (at >= 0) (same()[number] ?? places()[at])?.focus({ preventScroll: true });
 }
 
 /** The value of a line of a list, and its name: the page omits that of a model, which is its id as hubs spell it. */

@@ -45,12 +45,13 @@ export function replay(report, at, heads, keep) {
     words.textContent = s === undefined ? "shows the run as it went" : `at ${plain(Number(s.toFixed(s < 10 ? 1 : 0)))} s: ${state(report, s)}`;
     range.setAttribute("aria-valuetext", words.textContent);
   };
+  const settle = () => keep(String(Number(Number(range.value).toPrecision(4))));
   const labelled = () => (play.textContent = playing ? "❚❚ Pause" : "▶ Replay");
   const stop = () => {
     cancelAnimationFrame(playing);
     playing = null;
     labelled();
-    keep(String(Number(Number(range.value).toPrecision(4))));
+    settle();
   };
   const step = (begun, first) => (now) => {
     const s = Math.min(first + ((now - begun) / 1e3 / PLAYS) * (to - from), to);
@@ -69,7 +70,7 @@ export function replay(report, at, heads, keep) {
     if (playing) stop();
     show(Number(range.value));
   };
-  range.onchange = () => keep(range.value);
+  range.onchange = settle;
   range.value = at ?? from;
   labelled();
   show(at);

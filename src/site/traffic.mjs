@@ -272,7 +272,11 @@ function draw(target, found, picks, act) {
   // What only one picture shows is drawn there alone: the others keep their open tables.
   const heads = {};
   const chosen = { ".state": () => load(report, act.picks(), { show }, heads), ".stories": () => stories(report, act.picks(), { show }) };
-  const show = (change) => (act.keep(change), redrawn(target, () => Object.entries(chosen).forEach(([name, make]) => target.querySelector(name).replaceWith(make())), played.again()));
+  const show = (change) => {
+    act.keep(change);
+    redrawn(target, () => Object.entries(chosen).forEach(([name, make]) => target.querySelector(name).replaceWith(make())));
+    played.again();
+  };
   const pictures = [...LATENCIES.map((one) => latency(one, report, limits[one[0]], heads)), chosen[".state"]()];
   const [begin, kept] = [report.timeline[0].time_s, act.picks().at];
   const played = replay(report, kept === undefined ? undefined : Number(kept), () => Object.values(heads), (s) => act.keep({ at: Number(s) > begin ? s : undefined }));
