@@ -82,7 +82,7 @@ pub const NAMES: [&str; 2 + SCRIPTS.len()] = {
 const SHEET: &str = "page.css";
 pub const MODULE: &str = "mantile.wasm";
 const OFFLINE: &str = "offline.mjs";
-const SCRIPTS: [(&str, &str); 38] = [
+const SCRIPTS: [(&str, &str); 39] = [
     ("accuracy.mjs", include_str!("site/accuracy.mjs")),
     ("app.mjs", include_str!("site/app.mjs")),
     ("buy.mjs", include_str!("site/buy.mjs")),
@@ -120,6 +120,7 @@ const SCRIPTS: [(&str, &str); 38] = [
     ("tools.mjs", include_str!("site/tools.mjs")),
     ("traffic.mjs", include_str!("site/traffic.mjs")),
     ("why.mjs", include_str!("site/why.mjs")),
+    ("wire.mjs", include_str!("site/wire.mjs")),
     ("worker.mjs", include_str!("site/worker.mjs")),
 ];
 

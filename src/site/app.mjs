@@ -511,12 +511,12 @@ async function devices() {
   const { shown } = state;
   const figure = part("where").querySelector("figure.natural");
   if (!figure) return;
-  const json = await answer("estimate", { scenario: planned() }, "json").catch(() => undefined);
+  const [json, links] = await Promise.all([answer("estimate", { scenario: planned() }, "json").catch(() => undefined), list("links")]);
   if (json === undefined || shown !== state.shown || !figure.isConnected) return;
   const place = element("div", { className: "ranks" });
   figure.replaceWith(place);
   const plan = JSON.parse(json);
-  groups(place, ranked(plan), { notes: [fabric(plan)], opened: kept.picks("where"), changed: (open) => keep("where", open) });
+  groups(place, ranked(plan), { notes: [fabric(plan, links, (at, bandwidth) => go("where", overriding(`tiers[${at}].bandwidth`, bandwidth)))], opened: kept.picks("where"), changed: (open) => keep("where", open) });
 }
 
 /** The operators of the shown plan as a timeline, a tree and a roofline. */
@@ -730,11 +730,10 @@ function own() {
   });
 }
 
-/** Adds an override of a figure to the question; one of the same figure is replaced. */
-function overridden(form) {
-  const { path, value } = form.elements;
-  const others = question.elements.set.value.split("\n").filter((line) => line && !line.startsWith(`${path.value}=`));
-  return go("assumptions", { set: [...others, `${path.value}=${value.value}`].join("\n") });
+/** The overrides of the question with that of a figure; one of the same figure is replaced. */
+function overriding(path, value) {
+  const others = question.elements.set.value.split("\n").filter((line) => line && !line.startsWith(`${path}=`));
+  return { set: [...others, `${path}=${value}`].join("\n") };
 }
 
 /** A number of a live form is computed when no key has followed for a moment. */
@@ -781,7 +780,7 @@ document.addEventListener("submit", (event) => {
     line.close({ submit: false });
     return void go(ANSWERED.includes(state.view) ? state.view : "answer");
   }
-  if (event.target.id === "override") return void overridden(event.target);
+  if (event.target.id === "override") return void go("assumptions", overriding(event.target.elements.path.value, event.target.elements.value.value));
   if (event.target.dataset.kept !== undefined) {
     const { seek } = event.target.elements;
     if (seek) seek.value = event.submitter?.dataset.seek ?? "";

@@ -2,6 +2,7 @@
 import { digits, drawn, element, percent, plain, short, time } from "./figures.mjs";
 import { groups, loaded } from "./groups.mjs";
 import { player } from "./play.mjs";
+import { bytes, editor, rate } from "./wire.mjs";
 
 /** Id of the reader's own rig, in the files of the question. */
 export const OWN = "my-rig";
@@ -11,14 +12,6 @@ const [MOST, GROUP] = [64, 16];
 const NODE = { width: 236, height: 112 };
 /** Links whose labels are moved off the devices, at most: with more, there is no space. */
 const LABELS = 24;
-/** Bytes of a unit of a rate. */
-const UNITS = { KB: 1e3, MB: 1e6, GB: 1e9, TB: 1e12, Kb: 125, Mb: 125e3, Gb: 125e6 };
-const bytes = (text) => {
-  const [, number, unit] = String(text ?? "").match(/([\d.]+)\s*([KMGT][bB])/) ?? [];
-  return number ? Number(number) * UNITS[unit] : undefined;
-};
-const rate = (value) => (value >= 1e9 ? `${plain(value / 1e9)} GB/s` : `${plain(value / 1e6)} MB/s`);
-
 /** A rig with a member for each device and a pair for each link. */
 export function expanded(rig) {
   const members = rig.members.flatMap(({ count = 1, ...one }) => Array.from({ length: one.joined ? 1 : count }, () => ({ ...one, ...(one.joined ? { count } : {}), name: one.name ?? one.device })));
@@ -249,35 +242,22 @@ export function canvas(place, rig, answer, lists, act) {
   /** The fields of a link: its bandwidth, with those of the catalogue as presets. */
   function edit(link, under) {
     board.querySelector(".pop")?.remove();
-    const input = element("input", { type: "text", value: rate(speed(link, lists)), attributes: { "aria-label": "bandwidth each way" } });
     const wireOf = lines.find(({ link: one }) => one === link).line;
     board.querySelector(".edited")?.classList.remove("edited");
     wireOf.classList.add("edited");
-    const close = () => (box.remove(), wireOf.classList.remove("edited"), under.focus());
-    const set = (text, id = link.link) => {
-      if (!bytes(text)) return input.setAttribute("aria-invalid", "true");
-      box.remove();
-      return changed((next) => {
+    const box = editor(lists.links, {
+      title: link.between.join(" – "), value: rate(speed(link, lists)), costs: costs(link),
+      closed: () => (wireOf.classList.remove("edited"), under.focus()),
+      set: (text, id = link.link) => changed((next) => {
         const one = next.links.find(({ between }) => between.join() === link.between.join());
         Object.assign(one, { link: id, bandwidth: { value: text, source: "set on the page" } });
         if (id !== link.link) delete one.latency;
-      });
-    };
-    const presets = lists.links.filter(({ summary }) => bytes(summary)).map(({ id, name, summary }) => element("button", { type: "button", onclick: () => set(summary.split(" each")[0], id) }, element("span", { textContent: name }), element("span", { className: "soft", textContent: summary })));
-    const box = element("div", { className: "pop", attributes: { role: "dialog", "aria-label": `link ${link.between.join(" to ")}` } },
-      element("div", { className: "pop-head" }, element("strong", { textContent: link.between.join(" – ") }), element("button", { type: "button", className: "quiet", textContent: "×", onclick: close, attributes: { "aria-label": "close" } })),
-      element("label", {}, "Bandwidth each way", input),
-      element("div", { className: "options" }, ...presets),
-      ...costs(link),
-      element("div", { className: "row" }, element("button", { type: "button", className: "primary", textContent: "Set", onclick: () => set(input.value) }), element("button", { type: "button", className: "plain", textContent: "No link", onclick: () => (box.remove(), changed((next) => (next.links = next.links.filter(({ between }) => between.join() !== link.between.join())))) })));
-    box.onkeydown = (event) => {
-      if (event.key === "Escape") event.stopPropagation(), close();
-      if (event.key === "Enter" && event.target === input) set(input.value);
-    };
+      }),
+      remove: () => changed((next) => (next.links = next.links.filter(({ between }) => between.join() !== link.between.join()))),
+    });
     board.append(box);
     Object.assign(box.style, { left: `${Math.max(0, Math.min(under.offsetLeft, width - box.offsetWidth))}px`, top: `${under.offsetTop + 20}px` });
-    input.focus();
-    input.select();
+    box.begin();
   }
 
   /** The part of a link in a token. */

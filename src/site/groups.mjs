@@ -1,5 +1,6 @@
 // Many devices as racks, nodes and single ones: a group opens, colours are roles or memory, equal ranks are counted once.
 import { digits, element, percent, time } from "./figures.mjs";
+import { editor } from "./wire.mjs";
 
 /** Nodes of a rack: the hardware states none, so that many are drawn together. */
 const RACK = 8;
@@ -21,19 +22,32 @@ export function planned({ plan, question, detail, idle_devices: unused }) {
 /** The kind of a link by the share of the time in which it sends. */
 export const loaded = (share) => (share === undefined ? "idle" : share < 0.4 ? "low" : share < 0.8 ? "middle" : "high");
 
-/** What each level of the interconnect carries in a prompt and in a token; one that carries nothing is dashed. */
-export function fabric({ plan, question, detail }) {
+/**
+ * What each level of the interconnect carries in a prompt and in a token; one that carries nothing is dashed. The bandwidth
+ * of a level is edited: `set` is given its number and the text.
+ */
+export function fabric({ plan, question, detail }, links, set) {
   const words = { prefill: "a prompt", decode: question.speculation ? "a step" : "a token" };
   const levels = question.interconnect.map((tier, at) => ({ ...tier, sent: detail.phases.flatMap(({ phase, interconnect = [] }) => (interconnect[at]?.wire_bytes > 0 ? [{ phase, ...interconnect[at] }] : [])) }));
   const all = levels.flatMap(({ name, sent }) => sent.map((one) => ({ name, ...one })));
   const most = all.reduce((best, one) => (one.load_share > (best?.load_share ?? 0) ? one : best), undefined);
   const title = most ? `Busiest links: ${most.name}, ${percent(most.load_share)} of ${words[most.phase]}` : "Links between devices";
-  const bodies = levels.map(({ name, devices, link, bandwidth_bytes_per_s: rate, sent }) => {
+  const speed = (name, value, at) => {
+    const made = element("button", { type: "button", className: "link", textContent: value, attributes: { "aria-haspopup": "dialog", "aria-label": `${value}: edit the links of the ${name}`, "data-pick": `level-${at}` } });
+    made.onclick = () => {
+      card.querySelector(".pop")?.remove();
+      const box = editor(links, { title: name, value, set: (text) => set(at, text), closed: () => made.focus() });
+      made.closest("th").append(box);
+      box.begin();
+    };
+    return made;
+  };
+  const bodies = levels.map(({ name, devices, link, bandwidth_bytes_per_s: rate, sent }, at) => {
     const share = sent.length ? Math.max(...sent.map(({ load_share: one }) => one)) : undefined;
     const mark = element("i", { className: `key ${loaded(share)}`, attributes: { "aria-hidden": "true" } });
     // As wide as the bandwidth, in powers of ten.
     if (sent.length) mark.style.height = `${Math.min(Math.max(2 + 2 * Math.log10(rate / 1e9), 2), 10)}px`;
-    const head = element("th", { colSpan: 4, scope: "rowgroup" }, mark, element("strong", { textContent: name }), ` ${devices} devices, ${link}, ${digits(rate / 1e9)} GB/s`, ...(sent.length || !detail.phases.length ? [] : [element("span", { className: "soft", textContent: " · unused by this plan" })]));
+    const head = element("th", { colSpan: 4, scope: "rowgroup" }, mark, element("strong", { textContent: name }), ` ${devices} devices, ${link}, `, speed(name, `${digits(rate / 1e9)} GB/s`, at), ...(sent.length || !detail.phases.length ? [] : [element("span", { className: "soft", textContent: " · unused by this plan" })]));
     return element("tbody", {}, element("tr", {}, head), ...sent.map((one) => {
       const bar = element("span", { className: `bar-of ${loaded(one.load_share)}`, attributes: { "aria-hidden": "true" } }, element("span", {}));
       bar.firstChild.style.width = `${Math.min(one.load_share, 1) * 100}%`;
@@ -43,7 +57,8 @@ export function fabric({ plan, question, detail }) {
   });
   const head = element("thead", {}, element("tr", {}, ...["in", "busy", "sends at", "time"].map((text, at) => element("th", { scope: "col", className: at > 1 ? "n" : "", textContent: text }))));
   const note = "Each way and device, while its stage works.";
-  return element("article", { className: "card fabric" }, element("h2", {}, element("span", { textContent: title })), element("table", {}, ...(all.length ? [head] : []), ...bodies), ...(all.length ? [element("p", { className: "soft", textContent: plan.mode === "disaggregated" ? `${note} KV transfers between workers come on top.` : note })] : []));
+  const card = element("article", { className: "card fabric" }, element("h2", {}, element("span", { textContent: title })), element("table", {}, ...(all.length ? [head] : []), ...bodies), ...(all.length ? [element("p", { className: "soft", textContent: plan.mode === "disaggregated" ? `${note} KV transfers between workers come on top.` : note })] : []));
+  return card;
 }
 
 /** Every device of a pool; ranks count pipeline stages first, then data, context and tensor parallel ones. */

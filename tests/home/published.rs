@@ -40,20 +40,25 @@ fn problem(run: &Run, prefix: u64, isl: u64, osl: u64) -> Problem {
     ask(&scenario).unwrap_or_else(|fault| panic!("{}: {fault}", run["id"]))
 }
 
-/// Constants of a host that the fit varies: memory and crossing in decode, compute and link in prompts.
+/// Constants of a host that the fit varies: memory and crossing in decode, compute and link in prompts; and the arithmetic
+/// of decode over that of the shipped profile.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Constants {
     fraction: f64,
     second: f64,
+    arithmetic: f64,
 }
 
 /// Seconds per prompt token, or per generated token, with other constants.
 fn predicted(run: &Run, problem: &mut Problem, with: Constants, decode: bool) -> f64 {
     let formats = &mut std::sync::Arc::make_mut(&mut problem.formats)[0];
-    let (cpu, path) = match formats.machine.host.as_deref_mut() {
-        Some(host) => (&mut host.processor.chip, Some(&mut host.path)),
-        None => (&mut formats.machine.chip, None),
+    let (processor, path) = match formats.machine.host.as_deref_mut() {
+        Some(host) => (&mut host.processor, Some(&mut host.path)),
+        None => (&mut formats.machine, None),
     };
+    let of_decode = processor.decode_compute.as_mut().expect("arithmetic of decode");
+    of_decode.value *= with.arithmetic;
+    let cpu = &mut processor.chip;
     if decode {
         for fraction in [&mut cpu.gemm_memory, &mut cpu.moe_memory, &mut cpu.attention_memory] {
             fraction.value = with.fraction;
@@ -76,18 +81,33 @@ fn predicted(run: &Run, problem: &mut Problem, with: Constants, decode: bool) ->
     let plan = format!("1 x {} @1{host}", run["degrees"]);
     let plan = candidate(problem, &plan.parse().expect("a plan")).expect("a candidate");
     let metrics = plan.evaluate(&Plain, problem, &mut ()).metrics;
+    let machine = &mut std::sync::Arc::make_mut(&mut problem.formats)[0].machine;
+    let processor = match machine.host.as_deref_mut() {
+        Some(host) => &mut host.processor,
+        None => machine,
+    };
+    processor.decode_compute.as_mut().expect("arithmetic of decode").value /= with.arithmetic;
     let new = problem.workload.lengths.isl - problem.workload.lengths.prefix;
     if decode { metrics.tpot.value() } else { metrics.ttft.value() / new as f64 }
 }
 
 fn grid(decode: bool) -> Vec<Constants> {
-    let (fractions, seconds): (&[f64], &[f64]) = if decode {
-        (&[0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7], &[3e-5, 6e-5, 1e-4])
+    let (fractions, seconds, arithmetics): (&[f64], &[f64], &[f64]) = if decode {
+        (
+            &[0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.9],
+            &[0.0, 3e-5, 6e-5, 1e-4],
+            &[0.4, 0.6, 0.8, 1.0, 1.25, 1.6, 2.5, 1e9],
+        )
     } else {
-        (&[0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.25, 1.5], &[0.15, 0.2, 0.25, 0.3, 0.4, 0.5])
+        (&[0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.25, 1.5], &[0.15, 0.2, 0.25, 0.3, 0.4, 0.5], &[1.0])
     };
-    let each = fractions.iter().flat_map(|&fraction| seconds.iter().map(move |&second| (fraction, second)));
-    each.map(|(fraction, second)| Constants { fraction, second }).collect()
+    let mut all = Vec::new();
+    for &fraction in fractions {
+        for &second in seconds {
+            all.extend(arithmetics.iter().map(|&arithmetic| Constants { fraction, second, arithmetic }));
+        }
+    }
+    all
 }
 
 /// A measured run with its predictions over the grid.
