@@ -204,10 +204,11 @@ async function forms(page, address) {
 
 /** Every view in both schemes and widths. */
 async function looked(browser, address, engine) {
-  for (const [scheme, width] of [["light", 1280], ["dark", 375]]) {
-    const { page, faults, close } = await opened(browser, address, { colorScheme: scheme, viewport: { width, height: 900 } });
+  for (const [scheme, width, height] of [["light", 1280, 900], ["dark", 375, 812], ["dark", 1920, 1080]]) {
+    const { page, faults, close } = await opened(browser, address, { colorScheme: scheme, viewport: { width, height } });
     for (const view of VIEWS) {
       await visit(page, address, `${view}?${QUESTION}`);
+      assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= width, `${view} is wider than ${width} px`);
       await accessible(page, `${view}, ${scheme}, ${width} px, ${engine}`);
       if (SHOTS && engine === "server") await page.screenshot({ path: join(SHOTS, `${view}-${scheme}.png`) });
     }
