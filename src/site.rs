@@ -82,7 +82,7 @@ pub const NAMES: [&str; 2 + SCRIPTS.len()] = {
 const SHEET: &str = "page.css";
 pub const MODULE: &str = "mantile.wasm";
 const OFFLINE: &str = "offline.mjs";
-const SCRIPTS: [(&str, &str); 39] = [
+const SCRIPTS: [(&str, &str); 40] = [
     ("accuracy.mjs", include_str!("site/accuracy.mjs")),
     ("app.mjs", include_str!("site/app.mjs")),
     ("buy.mjs", include_str!("site/buy.mjs")),
@@ -93,6 +93,7 @@ const SCRIPTS: [(&str, &str); 39] = [
     ("chips.mjs", include_str!("site/chips.mjs")),
     ("compare.mjs", include_str!("site/compare.mjs")),
     ("engine.mjs", include_str!("site/engine.mjs")),
+    ("fabric.mjs", include_str!("site/fabric.mjs")),
     ("figures.mjs", include_str!("site/figures.mjs")),
     ("forms.mjs", include_str!("site/forms.mjs")),
     ("front.mjs", include_str!("site/front.mjs")),

@@ -9,6 +9,7 @@ use mantile::request::UNCONTROLLED;
 use mantile::request::estimate::{EstimateRequest, estimate};
 use mantile::request::simulate::{SimulateRequest, SimulatedTraffic, simulate, simulated};
 use mantile::request::simulated_operation::SimulatedOperation;
+use mantile::request::sweep::{SweepRequest, sweep};
 use mantile::spec::degree::Degrees;
 use mantile::spec::deployment::Deployment;
 use mantile::spec::role::Role;
@@ -197,6 +198,35 @@ fn again(request: &SimulateRequest, rows: &[SimulatedRequest]) -> Vec<SimulatedR
     let trace = read_trace(&trace_of(rows)).unwrap();
     let traffic = SimulatedTraffic { trace, ..SimulatedTraffic::default() };
     with_records(SimulateRequest { traffic, ..request.clone() }).0
+}
+
+/// The text of a trace is the run of its requests, in a sweep too; next to them it is refused, and so is no trace.
+#[test]
+fn the_text_of_a_trace_is_its_requests() {
+    let text = "arrival,isl,osl\n0,900,20\n0.5,300,40\n0.75,1200,10\n4,700,30\n";
+    let named = SimulatedTraffic { trace_text: Some(text.into()), ..SimulatedTraffic::default() };
+    let listed = SimulatedTraffic { trace: read_trace(text).unwrap(), ..SimulatedTraffic::default() };
+    let scenario = Scenario { isl: None, osl: None, ..planned(None, None, (1, 1)) };
+    let request = |traffic: &SimulatedTraffic| SimulateRequest {
+        scenario: scenario.clone(),
+        traffic: traffic.clone(),
+        ..SimulateRequest::default()
+    };
+    let run = |traffic: &SimulatedTraffic| simulate(catalog(), &request(traffic), &UNCONTROLLED);
+    assert_eq!(json!(run(&named).unwrap()), json!(run(&listed).unwrap()));
+    assert_eq!(run(&named).unwrap().traffic.requests, 4);
+    let swept = |traffic: &SimulatedTraffic| {
+        let vary = vec!["tp=1".to_owned()];
+        let traffic = Some(traffic.clone());
+        let request = SweepRequest { scenario: scenario.clone(), vary, shard: None, traffic };
+        json!(sweep(catalog(), &request, &UNCONTROLLED).unwrap().rows)
+    };
+    assert_eq!(swept(&named), swept(&listed));
+    let both = SimulatedTraffic { trace_text: named.trace_text.clone(), ..listed };
+    assert_eq!(run(&both).unwrap_err().key, "trace_text");
+    let none =
+        SimulatedTraffic { trace_text: Some("arrival,isl\n0,many\n".into()), ..SimulatedTraffic::default() };
+    assert!(run(&none).is_err());
 }
 
 /// The law of records: a run is repeated from its own.

@@ -14,7 +14,7 @@ LAYERS, CONTEXT = 2, 512
 # Width, width of the feed-forward part, heads of attention and heads of keys and values.
 SIZES = 128, 256, 4, 2
 UINT32, INT32, FLOAT32, STRING, ARRAY = 4, 5, 6, 8, 9
-UNKNOWN, CONTROL, BYTE, UNUSED = 2, 3, 6, 5
+NORMAL, UNKNOWN, CONTROL, BYTE = 1, 2, 3, 6
 TOKENS = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256))]
 
 
@@ -73,7 +73,8 @@ def keys(shape, file_format):
         ("tokenizer.ggml.model", STRING, "llama"),
         ("tokenizer.ggml.tokens", (ARRAY, STRING), TOKENS + [f"<unused{number}>" for number in range(unused)]),
         ("tokenizer.ggml.scores", (ARRAY, FLOAT32), [0.0] * shape.vocabulary),
-        ("tokenizer.ggml.token_type", (ARRAY, INT32), [UNKNOWN, CONTROL, CONTROL] + [BYTE] * 256 + [UNUSED] * unused),
+        # A server sends no text for a token that is marked as unused.
+        ("tokenizer.ggml.token_type", (ARRAY, INT32), [UNKNOWN, CONTROL, CONTROL] + [BYTE] * 256 + [NORMAL] * unused),
         ("tokenizer.ggml.bos_token_id", UINT32, 1), ("tokenizer.ggml.eos_token_id", UINT32, 2),
         ("tokenizer.ggml.unknown_token_id", UINT32, 0),
     ]

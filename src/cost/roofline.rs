@@ -138,7 +138,7 @@ crate::formulas! {
         symbol: "time",
         unit: SECOND,
         why: "a core that multiplies few tokens unpacks and adds what it has loaded before it loads more: both times add up",
-        cite: "Hofmann et al. 2015 (execution-cache-memory model: in-core time and transfers without overlap), arXiv:1511.03639; fits runs on processors better than their maximum",
+        cite: "after Treibig, Hager 2010 (transfers through caches do not overlap with the loads of a core), arXiv:0905.0792; fits runs on processors no worse than the maximum of both, and small machines far better",
     }
     TIME {
         symbol: "time",

@@ -7,7 +7,8 @@ import { chips } from "./chips.mjs";
 import { engine, once, refused } from "./engine.mjs";
 import * as forms from "./forms.mjs";
 import { instrument } from "./front.mjs";
-import { fabric, groups, planned as ranked } from "./groups.mjs";
+import { fabric, topology } from "./fabric.mjs";
+import { groups, planned as ranked } from "./groups.mjs";
 import * as kept from "./kept.mjs";
 import * as layers from "./layers.mjs";
 import * as library from "./library.mjs";
@@ -516,7 +517,9 @@ async function devices() {
   const place = element("div", { className: "ranks" });
   figure.replaceWith(place);
   const plan = JSON.parse(json);
-  groups(place, ranked(plan), { notes: [fabric(plan, links, (at, bandwidth) => go("where", overriding(`tiers[${at}].bandwidth`, bandwidth)))], opened: kept.picks("where"), changed: (open) => keep("where", open) });
+  const set = (at, bandwidth) => go("where", overriding(`system.tiers.${at}.bandwidth`, bandwidth));
+  const linked = topology(plan, links, { spots: kept.picks("where").spots, keep: (spots) => void keep("where", { spots }), set });
+  groups(place, ranked(plan), { notes: [fabric(plan, links, set)], opened: kept.picks("where"), changed: (open) => keep("where", open), linked });
 }
 
 /** The operators of the shown plan as a timeline, a tree and a roofline. */

@@ -1,6 +1,7 @@
 // Devices and links as one scene: devices are dragged, added and removed, links are edited, and each change is solved again.
 import { digits, drawn, element, percent, plain, short, time } from "./figures.mjs";
-import { groups, loaded } from "./groups.mjs";
+import { loaded } from "./fabric.mjs";
+import { groups } from "./groups.mjs";
 import { player } from "./play.mjs";
 import { bytes, editor, rate } from "./wire.mjs";
 

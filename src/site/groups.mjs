@@ -1,11 +1,10 @@
 // Many devices as racks, nodes and single ones: a group opens, colours are roles or memory, equal ranks are counted once.
-import { digits, element, percent, time } from "./figures.mjs";
-import { editor } from "./wire.mjs";
+import { element, percent } from "./figures.mjs";
 
 /** Nodes of a rack: the hardware states none, so that many are drawn together. */
 const RACK = 8;
-/** Devices whose names are drawn at once, at most. */
-const NAMED = 256;
+/** Devices whose names are drawn at once, at most, and those that are drawn with their links. */
+const [NAMED, SCENE] = [256, 64];
 
 /** The devices of a plan, in the order of ranks, as nodes of the first level of its interconnect. */
 export function planned({ plan, question, detail, idle_devices: unused }) {
@@ -17,48 +16,6 @@ export function planned({ plan, question, detail, idle_devices: unused }) {
   const devices = [...all, ...idle];
   const name = tiers.find(({ devices: one }) => one === size)?.name.split(" ").at(-1) ?? "node";
   return Array.from({ length: Math.ceil(devices.length / size) }, (_, at) => ({ name: `${name} ${at + 1}`, devices: devices.slice(at * size, (at + 1) * size) }));
-}
-
-/** The kind of a link by the share of the time in which it sends. */
-export const loaded = (share) => (share === undefined ? "idle" : share < 0.4 ? "low" : share < 0.8 ? "middle" : "high");
-
-/**
- * What each level of the interconnect carries in a prompt and in a token; one that carries nothing is dashed. The bandwidth
- * of a level is edited: `set` is given its number and the text.
- */
-export function fabric({ plan, question, detail }, links, set) {
-  const words = { prefill: "a prompt", decode: question.speculation ? "a step" : "a token" };
-  const levels = question.interconnect.map((tier, at) => ({ ...tier, sent: detail.phases.flatMap(({ phase, interconnect = [] }) => (interconnect[at]?.wire_bytes > 0 ? [{ phase, ...interconnect[at] }] : [])) }));
-  const all = levels.flatMap(({ name, sent }) => sent.map((one) => ({ name, ...one })));
-  const most = all.reduce((best, one) => (one.load_share > (best?.load_share ?? 0) ? one : best), undefined);
-  const title = most ? `Busiest links: ${most.name}, ${percent(most.load_share)} of ${words[most.phase]}` : "Links between devices";
-  const speed = (name, value, at) => {
-    const made = element("button", { type: "button", className: "link", textContent: value, attributes: { "aria-haspopup": "dialog", "aria-label": `${value}: edit the links of the ${name}`, "data-pick": `level-${at}` } });
-    made.onclick = () => {
-      card.querySelector(".pop")?.remove();
-      const box = editor(links, { title: name, value, set: (text) => set(at, text), closed: () => made.focus() });
-      made.closest("th").append(box);
-      box.begin();
-    };
-    return made;
-  };
-  const bodies = levels.map(({ name, devices, link, bandwidth_bytes_per_s: rate, sent }, at) => {
-    const share = sent.length ? Math.max(...sent.map(({ load_share: one }) => one)) : undefined;
-    const mark = element("i", { className: `key ${loaded(share)}`, attributes: { "aria-hidden": "true" } });
-    // As wide as the bandwidth, in powers of ten.
-    if (sent.length) mark.style.height = `${Math.min(Math.max(2 + 2 * Math.log10(rate / 1e9), 2), 10)}px`;
-    const head = element("th", { colSpan: 4, scope: "rowgroup" }, mark, element("strong", { textContent: name }), ` ${devices} devices, ${link}, `, speed(name, `${digits(rate / 1e9)} GB/s`, at), ...(sent.length || !detail.phases.length ? [] : [element("span", { className: "soft", textContent: " · unused by this plan" })]));
-    return element("tbody", {}, element("tr", {}, head), ...sent.map((one) => {
-      const bar = element("span", { className: `bar-of ${loaded(one.load_share)}`, attributes: { "aria-hidden": "true" } }, element("span", {}));
-      bar.firstChild.style.width = `${Math.min(one.load_share, 1) * 100}%`;
-      const cell = (textContent) => element("td", { className: "n", textContent });
-      return element("tr", {}, element("th", { scope: "row", textContent: words[one.phase] }), element("td", { className: "bar-cell" }, percent(one.load_share), bar), cell(`${digits(one.wire_bytes / one.time_ms / 1e6)} GB/s`), cell(time(one.time_ms)));
-    }));
-  });
-  const head = element("thead", {}, element("tr", {}, ...["in", "busy", "sends at", "time"].map((text, at) => element("th", { scope: "col", className: at > 1 ? "n" : "", textContent: text }))));
-  const note = "Each way and device, while its stage works.";
-  const card = element("article", { className: "card fabric" }, element("h2", {}, element("span", { textContent: title })), element("table", {}, ...(all.length ? [head] : []), ...bodies), ...(all.length ? [element("p", { className: "soft", textContent: plan.mode === "disaggregated" ? `${note} KV transfers between workers come on top.` : note })] : []));
-  return card;
 }
 
 /** Every device of a pool; ranks count pipeline stages first, then data, context and tensor parallel ones. */
@@ -99,19 +56,23 @@ function kinds(nodes) {
 }
 
 /** The rack, node, level and colour of an address, where the nodes have them. */
-function restored({ rack, node, level, colour }, racks, nodes) {
+function restored({ rack, node, level, colour }, racks, nodes, linked) {
   const within = (text, all) => (/^\d+$/.test(text ?? "") && Number(text) <= all && Number(text) > 0 ? Number(text) - 1 : undefined);
   const [inRack, inNode] = [within(rack, racks.length), within(node, nodes.length)];
-  const isLevel = level === "nodes" || (level === "racks" && racks.length && inRack === undefined) || (level === "GPUs" && (inNode !== undefined || total(nodes) <= NAMED || inRack !== undefined));
+  const isLevel = level === "nodes" || (level === "links" && linked) || (level === "racks" && racks.length && inRack === undefined) || (level === "GPUs" && (inNode !== undefined || total(nodes) <= NAMED || inRack !== undefined));
   return { rack: inNode === undefined || !racks.length ? inRack : Math.floor(inNode / RACK), node: inNode, ...(isLevel ? { level } : inNode === undefined ? {} : { level: "GPUs" }), ...(colour === "memory" && { colour }) };
 }
 
-/** Draws nodes; `title` is the first line, `notes` come after the ranks; `opened` is open, `changed` keeps it. */
-export function groups(place, nodes, { title = "", notes = [], opened = {}, changed = () => {} } = {}) {
+/**
+ * Draws nodes; `title` is the first line, `notes` come after the ranks; `opened` is open, `changed` keeps it. `linked` draws
+ * devices and links as a scene, of few devices only.
+ */
+export function groups(place, nodes, { title = "", notes = [], opened = {}, changed = () => {}, linked } = {}) {
+  const few = linked && total(nodes) > 1 && total(nodes) <= SCENE ? linked : undefined;
   const racks = nodes.length > RACK ? Array.from({ length: Math.ceil(nodes.length / RACK) }, (_, at) => nodes.slice(at * RACK, (at + 1) * RACK)) : [];
-  const state = { rack: undefined, node: undefined, level: racks.length > 4 ? "racks" : total(nodes) > 64 ? "nodes" : "GPUs", colour: "role" };
+  const state = { rack: undefined, node: undefined, level: few ? "links" : racks.length > 4 ? "racks" : total(nodes) > SCENE ? "nodes" : "GPUs", colour: "role" };
   const usual = { ...state };
-  Object.assign(state, restored(opened, racks, nodes));
+  Object.assign(state, restored(opened, racks, nodes, few));
   const scope = () => (state.node !== undefined ? [nodes[state.node]] : state.rack !== undefined ? racks[state.rack] : nodes);
   const line = element("p", { className: "token-line", attributes: { role: "status" } });
   const trail = element("div", { className: "row trail", attributes: { role: "group", "aria-label": "opened groups" } });
@@ -136,6 +97,7 @@ export function groups(place, nodes, { title = "", notes = [], opened = {}, chan
     const way = [[`all ${total(nodes)}`, { rack: undefined, node: undefined, level: racks.length > 4 ? "racks" : "nodes" }], ...(state.rack === undefined ? [] : [[label(state.rack), { node: undefined, level: "nodes" }]]), ...(state.node === undefined ? [] : [[nodes[state.node].name, {}]])];
     trail.replaceChildren(...way.flatMap(([name, change], at) => [...(at ? ["›"] : []), element("button", { type: "button", className: "link", textContent: name, disabled: at === way.length - 1, onclick: () => open(change, true) })]));
     levels.replaceChildren(
+      ...(few ? [press("links", state.level === "links", () => open({ level: "links", rack: undefined, node: undefined }))] : []),
       ...(racks.length ? [press("racks", state.level === "racks", () => open({ level: "racks", rack: undefined, node: undefined }))] : []),
       press("nodes", state.level === "nodes", () => open({ level: "nodes", node: undefined })),
       press("GPUs", state.level === "GPUs", () => open({ level: "GPUs" }), here > NAMED),
@@ -164,19 +126,22 @@ export function groups(place, nodes, { title = "", notes = [], opened = {}, chan
   function draw() {
     controls();
     const part = scope();
+    board.style.height = "";
     board.className = `groups ${state.level}${part.length === 1 ? " one" : ""}`;
     const drawn = {
       racks: () => racks.map((rack, at) => box(label(at), rack, () => open({ rack: at, level: "nodes" }, true))),
       nodes: () => part.map((node) => box(node.name, [node], () => open({ rack: racks.length ? Math.floor(nodes.indexOf(node) / RACK) : undefined, node: nodes.indexOf(node), level: "GPUs" }, true))),
       GPUs: () => part.map(named),
     };
-    board.replaceChildren(...drawn[state.level]());
+    board.replaceChildren(...(state.level === "links" ? [] : drawn[state.level]()));
+    if (state.level === "links") few(board, { nodes, shade, say: (text) => (line.textContent = text) });
     line.textContent = `${total(part)} devices${state.level === "racks" ? `; a rack is ${RACK} nodes drawn together, since the hardware states none` : ""}`;
     const rows = kinds(part).map((one) => element("tr", {}, element("th", { scope: "row", textContent: one.rank }), element("td", { className: "n", textContent: one.count }), element("td", { className: "n", textContent: one.kind === "idle" ? "0" : percent(one.memory) })));
     table.replaceChildren(element("article", { className: "card" }, element("h2", {}, element("span", { textContent: `${rows.length} ${rows.length === 1 ? "kind" : "kinds"} of rank` }), element("span", { className: "soft", textContent: "× copies" })), element("table", {}, element("thead", {}, element("tr", {}, ...["rank", "×", "memory"].map((text, at) => element("th", { className: at ? "n" : "", textContent: text })))), element("tbody", {}, ...rows))));
   }
 
   board.onkeydown = (event) => {
+    if (state.level === "links") return;
     if (event.key === "Escape" && (state.node !== undefined || state.rack !== undefined)) {
       event.stopPropagation();
       const from = state.node;

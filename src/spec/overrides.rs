@@ -66,15 +66,16 @@ impl FromStr for Override {
         let refused = |found: String| fault(found, "FILE.KEY=VALUE or FILE[NAME].KEY=VALUE", example);
         let wrong = || refused(format!("`{text}`"));
         let (path, named) = match text.split_once('[') {
-            // A bracket of the value is none of the path.
-            Some((kind, rest)) if !kind.contains('=') => {
+            // A bracket of the value is none of the path, and one behind a key is the number of an element.
+            Some((kind, rest)) if !kind.contains(['=', '.']) => {
                 let (named, keys) = rest.split_once("].").ok_or_else(wrong)?;
                 (format!("{kind}.{keys}"), Some(named.trim().to_owned()))
             }
             _ => (text.to_owned(), None),
         };
         let (path, value) = path.split_once('=').ok_or_else(wrong)?;
-        let mut keys = path.trim().split('.').map(str::to_owned);
+        let numbered = path.trim().replace('[', ".").replace(']', "");
+        let mut keys = numbered.split('.').map(str::to_owned);
         let name = keys.next().unwrap_or_default();
         let keys: Vec<String> = keys.collect();
         let Some((_, file)) = FILES.iter().find(|(known, _)| *known == name) else {
@@ -207,6 +208,9 @@ mod tests {
         assert_eq!(file["memory"]["bandwidth"]["value"], "4 TB/s");
         assert_eq!(file["memory"]["bandwidth"]["grade"], "stated");
         assert_eq!(file["tiers"][0]["devices"], 4);
+        // As paths are listed.
+        set("system.tiers[0].devices=2", &mut file).unwrap();
+        assert_eq!(file["tiers"][0]["devices"], 2);
         let error = set("device.memroy.bandwidth=4 TB/s", &mut file).unwrap_err();
         assert!(error.fix.contains("memory"), "{error}");
         for wrong in [

@@ -1,4 +1,5 @@
-//! Published runs on home machines and workstations (`tests/published/home.csv`): cross-validated by source.
+//! Published runs on home machines and workstations (`tests/published/home.csv`), and our own on two cores of a Xeon
+//! (`own.csv`, measured by `.ci/llama/measure.py`): cross-validated by source.
 //!
 //! The constants of a runtime's host are fitted on the rows of all other sources, then the source that was left out is
 //! predicted.
@@ -9,35 +10,48 @@ use mantile::quantity::read::Plain;
 use mantile::request::build_candidate::candidate;
 use mantile::search::problem::Problem;
 use mantile::spec::scenario::Scenario;
+use mantile::store::catalog::Catalog;
+use mantile::store::kind::CatalogKind;
+use mantile::store::resolved_scenario::ResolvedScenario;
 
-use super::super::ask::{ask, on};
+use super::super::ask::{CATALOG, on};
 
-const TABLE: &str = include_str!("../published/home.csv");
+const TABLES: [&str; 2] = [include_str!("../published/home.csv"), include_str!("own.csv")];
+/// The machine of our own runs, as `detect` wrote it.
+const TWO_CORES: (&str, &str) = ("two-cores", include_str!("two-cores.json"));
 
 /// One run; its fields by the column names of the table.
 type Run = BTreeMap<String, String>;
 
 fn runs() -> Vec<Run> {
-    let mut table = csv::Reader::from_reader(TABLE.as_bytes());
-    table.deserialize().map(|run| run.expect("a row")).collect()
+    let rows = |table: &str| -> Vec<Run> {
+        csv::Reader::from_reader(table.as_bytes()).deserialize().map(|run| run.expect("a row")).collect()
+    };
+    TABLES.into_iter().flat_map(rows).collect()
+}
+
+fn catalog() -> Catalog {
+    CATALOG.clone().with_entry(CatalogKind::Systems, TWO_CORES.0, TWO_CORES.1)
 }
 
 /// The problem of a run: `isl` tokens after `prefix` that are in the cache, then `osl`.
-fn problem(run: &Run, prefix: u64, isl: u64, osl: u64) -> Problem {
+fn problem(catalog: &Catalog, run: &Run, [prefix, isl, osl]: [u64; 3]) -> Problem {
     let text = |key: &str| Some(run[key].clone());
+    let hosted = !run["cpu"].is_empty();
     let scenario = Scenario {
         runtime: text("runtime"),
         weight_format: text("weight_format"),
         kv_format: text("kv_format"),
-        host: Some(format!("{},{}", run["cpu"], run["memory"])),
-        host_memory: Some("2 TB".into()),
+        host: hosted.then(|| format!("{},{}", run["cpu"], run["memory"])),
+        host_memory: hosted.then(|| "2 TB".into()),
         concurrency: Some(1),
         prefix: Some(prefix),
         isl: Some(prefix + isl),
         osl: Some(osl),
         ..on(&run["model"], &run["hardware"])
     };
-    ask(&scenario).unwrap_or_else(|fault| panic!("{}: {fault}", run["id"]))
+    let problem = ResolvedScenario::resolve(catalog, &scenario).and_then(|scenario| scenario.problem());
+    problem.unwrap_or_else(|fault| panic!("{}: {fault}", run["id"]))
 }
 
 /// Constants of a host that the fit varies: memory and crossing in decode, compute and link in prompts; and the arithmetic
@@ -56,8 +70,9 @@ fn predicted(run: &Run, problem: &mut Problem, with: Constants, decode: bool) ->
         Some(host) => (&mut host.processor, Some(&mut host.path)),
         None => (&mut formats.machine, None),
     };
-    let of_decode = processor.decode_compute.as_mut().expect("arithmetic of decode");
-    of_decode.value *= with.arithmetic;
+    if let Some(of_decode) = &mut processor.decode_compute {
+        of_decode.value *= with.arithmetic;
+    }
     let cpu = &mut processor.chip;
     if decode {
         for fraction in [&mut cpu.gemm_memory, &mut cpu.moe_memory, &mut cpu.attention_memory] {
@@ -86,18 +101,17 @@ fn predicted(run: &Run, problem: &mut Problem, with: Constants, decode: bool) ->
         Some(host) => &mut host.processor,
         None => machine,
     };
-    processor.decode_compute.as_mut().expect("arithmetic of decode").value /= with.arithmetic;
+    if let Some(of_decode) = &mut processor.decode_compute {
+        of_decode.value /= with.arithmetic;
+    }
     let new = problem.workload.lengths.isl - problem.workload.lengths.prefix;
     if decode { metrics.tpot.value() } else { metrics.ttft.value() / new as f64 }
 }
 
 fn grid(decode: bool) -> Vec<Constants> {
     let (fractions, seconds, arithmetics): (&[f64], &[f64], &[f64]) = if decode {
-        (
-            &[0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.9],
-            &[0.0, 3e-5, 6e-5, 1e-4],
-            &[0.4, 0.6, 0.8, 1.0, 1.25, 1.6, 2.5, 1e9],
-        )
+        let fractions = &[0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8];
+        (fractions, &[3e-5, 6e-5, 1e-4, 1.5e-4, 2e-4], &[0.6, 0.8, 1.0, 1.2, 1.6, 2.4])
     } else {
         (&[0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.25, 1.5], &[0.15, 0.2, 0.25, 0.3, 0.4, 0.5], &[1.0])
     };
@@ -121,15 +135,15 @@ struct Rated {
 }
 
 fn rated(decode: bool) -> Vec<Rated> {
-    let grid = grid(decode);
+    let (grid, catalog) = (grid(decode), catalog());
     let mut all = Vec::new();
     for run in runs() {
         let key = if decode { "tg_tok_s" } else { "pp_tok_s" };
         let Ok(rate) = run[key].parse::<f64>() else { continue };
         let number = |key: &str| run[key].parse::<u64>().expect("a whole number");
         let (depth, isl, osl) = (number("depth"), number("isl"), number("osl"));
-        let mut problem =
-            if decode { problem(&run, 0, depth + 1, osl) } else { problem(&run, depth, isl, 1) };
+        let lengths = if decode { [0, depth + 1, osl] } else { [depth, isl, 1] };
+        let mut problem = problem(&catalog, &run, lengths);
         let ratios = grid.iter().map(|with| predicted(&run, &mut problem, *with, decode) * rate).collect();
         let class = if run["part"].is_empty() { "CPU only" } else { "experts on the host" };
         let (runtime, source, id) = (run["runtime"].clone(), run["source"].clone(), run["id"].clone());

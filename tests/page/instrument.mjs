@@ -581,10 +581,53 @@ async function racks(page, address) {
   assert.equal(await page.getAttribute(".fabric .pop input", "aria-invalid"), "true");
   await page.fill(".fabric .pop input", "100 GB/s");
   await page.keyboard.press("Enter");
-  await page.waitForFunction(() => new URLSearchParams(location.hash.split("?")[1]).get("set") === "tiers[0].bandwidth=100 GB/s");
+  await page.waitForFunction(() => new URLSearchParams(location.hash.split("?")[1]).get("set") === "system.tiers.0.bandwidth=100 GB/s");
   await settled(page);
   await page.waitForFunction(() => document.querySelector(".fabric [data-pick=level-0]")?.textContent === "100 GB/s");
   assert.ok((await busy()) > before, `${await busy()} after ${before}`);
+  await joined(page, address);
+}
+
+/** Equal devices and what joins them are one scene: boxes are dragged and moved by keys, a link is edited, all is shared. */
+async function joined(page, address) {
+  await visit(page, address, "where?model=Llama-3.3-70B&hardware=2x8xh100-sxm&plan=2 x tp8 @16");
+  await page.waitForSelector(".groups.links .device-box");
+  assert.equal(await page.locator(".device-box").count(), 16);
+  assert.deepEqual(await texts(page, ".hub b"), ["nvlink4 · 450 GB/s", "nvlink4 · 450 GB/s", "ib-ndr · 50.0 GB/s"]);
+  assert.match(await page.textContent(".hub.idle"), /unused by this plan/);
+  assert.equal(await page.locator(".groups.links .wire").count(), 18);
+  assert.equal(await page.locator(".groups.links .wire.idle").count(), 2);
+  await accessible(page, "equal devices and their links");
+  const box = page.locator("[data-box='replica 1 tp3']");
+  const place = async () => (({ x, y }) => [Math.round(x), Math.round(y)])(await box.boundingBox());
+  const spots = () => page.evaluate(() => new URLSearchParams(location.hash.split("?")[1]).get("where.spots"));
+  const [x, y] = await place();
+  await page.mouse.move(x + 40, y + 20);
+  await page.mouse.down();
+  await page.mouse.move(x + 70, y + 60, { steps: 4 });
+  await page.mouse.up();
+  assert.deepEqual(await place(), [x + 30, y + 40]);
+  await page.waitForFunction(() => location.hash.includes("where.spots"));
+  const dragged = await spots();
+  await box.focus();
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("Shift+ArrowLeft");
+  assert.deepEqual(await place(), [x + 29, y + 48]);
+  await page.waitForFunction((text) => new URLSearchParams(location.hash.split("?")[1]).get("where.spots") !== text, dragged);
+  await page.reload();
+  await page.waitForSelector(".groups.links .device-box");
+  assert.deepEqual(await place(), [x + 29, y + 48], "the address has the places");
+  await box.focus();
+  await page.keyboard.press("Enter");
+  assert.match(await page.textContent(".token-line"), /replica 1 tp3: layers 0 to 79, memory \d+ %/);
+  await page.focus(".hub >> nth=2");
+  await page.keyboard.press("Enter");
+  await page.keyboard.type("12.5 GB/s");
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => new URLSearchParams(location.hash.split("?")[1]).get("set") === "system.tiers.1.bandwidth=12.5 GB/s");
+  await page.waitForFunction(() => /12.5 GB\/s/.test(document.querySelector(".hub.idle")?.textContent));
+  await page.click(".seg >> text=GPUs");
+  assert.equal(await page.locator(".groups .device").count(), 16);
 }
 
 /** A tool that is empty has examples that a click answers; a question in words is understood. */
