@@ -2,6 +2,8 @@
 //!
 //! The default question is answered in the HTML itself, so that a browser shows it before anything is loaded.
 
+mod bundle;
+
 use std::io::Read;
 
 use flate2::Compression;
@@ -10,6 +12,7 @@ use minijinja::context;
 use minijinja::value::Serde;
 use serde_json::{Value, json};
 
+use self::bundle::bundled;
 use crate::report::format::Format;
 use crate::report::page::{rendered_text, style};
 use crate::request::{UNCONTROLLED, entry};
@@ -82,9 +85,17 @@ pub const NAMES: [&str; 2 + SCRIPTS.len()] = {
 const SHEET: &str = "page.css";
 pub const MODULE: &str = "mantile.wasm";
 const OFFLINE: &str = "offline.mjs";
-const SCRIPTS: [(&str, &str); 40] = [
+const ENTRY: &str = "app.mjs";
+const APP: &str = include_str!("site/app.mjs");
+/// What the page loads by itself or in a worker; the first has all modules.
+const SCRIPTS: [(&str, &str); 4] = [
+    (ENTRY, APP),
+    ("mantile.mjs", include_str!("site/mantile.mjs")),
+    (OFFLINE, include_str!("site/offline.mjs")),
+    ("worker.mjs", include_str!("site/worker.mjs")),
+];
+const MODULES: [(&str, &str); 36] = [
     ("accuracy.mjs", include_str!("site/accuracy.mjs")),
-    ("app.mjs", include_str!("site/app.mjs")),
     ("buy.mjs", include_str!("site/buy.mjs")),
     ("canvas.mjs", include_str!("site/canvas.mjs")),
     ("card.mjs", include_str!("site/card.mjs")),
@@ -102,10 +113,8 @@ const SCRIPTS: [(&str, &str); 40] = [
     ("layers.mjs", include_str!("site/layers.mjs")),
     ("library.mjs", include_str!("site/library.mjs")),
     ("link.mjs", include_str!("site/link.mjs")),
-    ("mantile.mjs", include_str!("site/mantile.mjs")),
     ("meters.mjs", include_str!("site/meters.mjs")),
     ("numbers.mjs", include_str!("site/numbers.mjs")),
-    (OFFLINE, include_str!("site/offline.mjs")),
     ("palette.mjs", include_str!("site/palette.mjs")),
     ("pasted.mjs", include_str!("site/pasted.mjs")),
     ("phrases.mjs", include_str!("site/phrases.mjs")),
@@ -122,7 +131,6 @@ const SCRIPTS: [(&str, &str); 40] = [
     ("traffic.mjs", include_str!("site/traffic.mjs")),
     ("why.mjs", include_str!("site/why.mjs")),
     ("wire.mjs", include_str!("site/wire.mjs")),
-    ("worker.mjs", include_str!("site/worker.mjs")),
 ];
 
 const VIEWS: [(&str, &str); 12] = [
@@ -218,8 +226,11 @@ pub fn files(catalog: &Catalog, engine: PageEngine) -> Result<Vec<PageFile>, Err
         let all = NAMES.into_iter().filter(|name| *name != OFFLINE).chain([MODULE]);
         all.collect::<Vec<_>>().join(" ")
     };
+    let modules = MODULES.map(|(name, text)| (name, compacted(text)));
+    let modules: Vec<(&str, &str)> = modules.iter().map(|(name, text)| (*name, text.as_str())).collect();
     let script = |(name, text): (&'static str, &str)| {
         let text = compacted(text);
+        let text = if name == ENTRY { bundled((name, &text), &modules) } else { text };
         let text = if name == OFFLINE { text.replace("{{ files }}", &kept()) } else { text };
         PageFile::of(name, SCRIPT, text)
     };

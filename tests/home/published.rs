@@ -13,12 +13,13 @@ use mantile::spec::scenario::Scenario;
 use mantile::store::catalog::Catalog;
 use mantile::store::kind::CatalogKind;
 use mantile::store::resolved_scenario::ResolvedScenario;
+use serde_json::Value;
 
 use super::super::ask::{CATALOG, on};
 
 const TABLES: [&str; 2] = [include_str!("../published/home.csv"), include_str!("own.csv")];
 /// The machine of our own runs, as `detect` wrote it.
-const TWO_CORES: (&str, &str) = ("two-cores", include_str!("two-cores.json"));
+const TWO_CORES: &str = include_str!("two-cores.json");
 
 /// One run; its fields by the column names of the table.
 type Run = BTreeMap<String, String>;
@@ -31,7 +32,13 @@ fn runs() -> Vec<Run> {
 }
 
 fn catalog() -> Catalog {
-    CATALOG.clone().with_entry(CatalogKind::Systems, TWO_CORES.0, TWO_CORES.1)
+    let mut system: Value = serde_json::from_str(TWO_CORES).expect("a system");
+    let device = system["device"].take();
+    system["device"] = device["id"].clone();
+    let entry = |catalog: Catalog, (kind, entry): (CatalogKind, Value)| {
+        catalog.with_entry(kind, entry["id"].as_str().expect("an id"), &entry.to_string())
+    };
+    [(CatalogKind::Devices, device), (CatalogKind::Systems, system)].into_iter().fold(CATALOG.clone(), entry)
 }
 
 /// The problem of a run: `isl` tokens after `prefix` that are in the cache, then `osl`.
