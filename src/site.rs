@@ -87,7 +87,7 @@ pub const MODULE: &str = "mantile.wasm";
 const OFFLINE: &str = "offline.mjs";
 const ENTRY: &str = "app.mjs";
 const APP: &str = include_str!("site/app.mjs");
-/// What the page loads by itself or in a worker; the first has all modules.
+/// Scripts that the page or its worker loads; the first has all modules.
 const SCRIPTS: [(&str, &str); 4] = [
     (ENTRY, APP),
     ("mantile.mjs", include_str!("site/mantile.mjs")),

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 /// A module as its file has it: imports and exports of names are lines of their own.
 struct Module<'a> {
-    /// What it imports: the names, as it states them, and the file.
+    /// The names that it imports, as it states them, and the file of each.
     imports: Vec<(&'a str, &'a str)>,
     exports: Vec<&'a str>,
     body: Vec<&'a str>,
@@ -85,8 +85,7 @@ fn append<'a>(
     };
 }
 
-/// `entry`, by its name and its text, as one script with those of `modules` that it needs. Which names a module imports
-/// that is in no list is imported once.
+/// `entry`, by its name and its text, as one script with those of `modules` that it needs.
 pub(super) fn bundled(entry: (&str, &str), modules: &[(&str, &str)]) -> String {
     let mut made = [String::new(), String::new()];
     append(modules, entry, &mut BTreeSet::new(), &mut made);

@@ -118,7 +118,7 @@ fn predicted(run: &Run, problem: &mut Problem, with: Constants, decode: bool) ->
 fn grid(decode: bool) -> Vec<Constants> {
     let (fractions, seconds, arithmetics): (&[f64], &[f64], &[f64]) = if decode {
         let fractions = &[0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8];
-        (fractions, &[3e-5, 6e-5, 1e-4, 1.5e-4, 2e-4], &[0.6, 0.8, 1.0, 1.2, 1.6, 2.4])
+        (fractions, &[3e-5, 6e-5, 1e-4, 1.5e-4, 2e-4, 3e-4], &[0.6, 0.8, 1.0, 1.2, 1.6, 2.4])
     } else {
         (&[0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.25, 1.5], &[0.15, 0.2, 0.25, 0.3, 0.4, 0.5], &[1.0])
     };
