@@ -190,7 +190,7 @@ async function forms(page, address) {
   await page.click("[data-action=reset]");
   await page.waitForFunction(() => !location.hash.includes("set="));
   await visit(page, address, `where?${QUESTION}`);
-  await page.waitForSelector("[data-page=where] .device");
+  await page.waitForSelector("[data-page=where] .device-box");
   assert.match(await page.textContent("[data-page=where] table"), /replica, layers 0 to 31/);
   const saved = execFileSync(binary, [...FLAGS, "--format", "json"], { maxBuffer: 1 << 26 }).toString();
   await visit(page, address, "ask");
