@@ -197,7 +197,10 @@ pub fn simulated(
     if let Some(draws) = request.draws {
         DRAWS.check_whole("draws", draws)?;
     }
-    let request = &SimulateRequest { traffic: request.traffic.with_trace()?, ..request.clone() };
+    if request.traffic.trace_text.is_some() {
+        let read = SimulateRequest { traffic: request.traffic.with_trace()?, ..request.clone() };
+        return simulated(catalog, &read, each, control);
+    }
     match request.find {
         Some(target) => found(catalog, request, target, each, control),
         None => of_plan(catalog, request, request.deployed(catalog, control)?, each, control),

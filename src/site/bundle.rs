@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 /// A module as its file has it: imports and exports of names are lines of their own.
-struct Module<'a> {
+struct ScriptModule<'a> {
     /// The names that it imports, as it states them, and the file of each.
     imports: Vec<(&'a str, &'a str)>,
     exports: Vec<&'a str>,
@@ -26,9 +26,9 @@ fn exported(line: &str) -> Option<(&str, &str)> {
     Some((rest, &name[..end]))
 }
 
-impl<'a> Module<'a> {
-    fn of(text: &'a str) -> Module<'a> {
-        let mut module = Module { imports: vec![], exports: vec![], body: vec![] };
+impl<'a> ScriptModule<'a> {
+    fn of(text: &'a str) -> ScriptModule<'a> {
+        let mut module = ScriptModule { imports: vec![], exports: vec![], body: vec![] };
         for line in text.lines() {
             if let Some(import) = imported(line) {
                 module.imports.push(import);
@@ -63,7 +63,7 @@ fn append<'a>(
     done: &mut BTreeSet<&'a str>,
     made: &mut [String; 2],
 ) {
-    let Module { imports, exports, body } = Module::of(text);
+    let ScriptModule { imports, exports, body } = ScriptModule::of(text);
     let mut own = String::new();
     for (names, from) in imports {
         let Some(module) = modules.iter().find(|(name, _)| *name == from) else {
@@ -113,14 +113,15 @@ mod tests {
     #[test]
     fn every_module_is_used_and_imports_what_another_exports_before_it() {
         let modules = crate::site::MODULES;
-        let read =
-            |file: &str| modules.iter().find(|(name, _)| *name == file).map(|(_, text)| Module::of(text));
+        let read = |file: &str| {
+            modules.iter().find(|(name, _)| *name == file).map(|(_, text)| ScriptModule::of(text))
+        };
         let whole = bundled(("app.mjs", crate::site::APP), &modules);
         for (file, text) in modules.into_iter().chain([("app.mjs", crate::site::APP)]) {
             assert!(file == "app.mjs" || whole.contains(&format!("const {} = (", variable(file))), "{file}");
-            assert!(!Module::of(text).body.iter().any(|line| line.starts_with("export ")), "{file}");
+            assert!(!ScriptModule::of(text).body.iter().any(|line| line.starts_with("export ")), "{file}");
             let place = |file: &str| whole.find(&format!("const {} = (", variable(file)));
-            for (names, from) in Module::of(text).imports {
+            for (names, from) in ScriptModule::of(text).imports {
                 let Some(other) = read(from) else { continue };
                 assert!(
                     file == "app.mjs" || place(from) < place(file),

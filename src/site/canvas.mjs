@@ -13,6 +13,7 @@ const [MOST, GROUP] = [64, 16];
 const NODE = { width: 236, height: 112 };
 /** Links whose labels are moved off the devices, at most: with more, there is no space. */
 const LABELS = 24;
+
 /** A rig with a member for each device and a pair for each link. */
 export function expanded(rig) {
   const members = rig.members.flatMap(({ count = 1, ...one }) => Array.from({ length: one.joined ? 1 : count }, () => ({ ...one, ...(one.joined ? { count } : {}), name: one.name ?? one.device })));

@@ -183,8 +183,8 @@ export function named(made, names, points, boxes = [], soft = []) {
 
 /**
  * Makes an element a slider: dragged over the width of its parent, or moved by arrows, and set on release or by Enter.
- * `along(value, share)` is the value a share of the width farther, `moved` shows a value, `set` takes the shown one, and
- * `left` is whether Escape is for the slider, which it took back then.
+ * `along(value, share)` is the value a share of the width farther, `moved` shows a value, `set` takes the shown one;
+ * `back` takes a move back on Escape, and says whether there was one.
  */
 export function slider(made, { value, along, moved, set, back = () => false, ends }) {
   const step = (event) => 1 / (event.shiftKey ? 200 : 50);
