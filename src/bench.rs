@@ -197,7 +197,7 @@ impl BenchSession {
         progress: Arc<dyn Fn() + Send + Sync>,
     ) -> RunRecord {
         let counted = self.settings.counted(point);
-        let simulated = point.trace().map(|trace| subject.simulated(trace, &counted, found?));
+        let simulated = found.and_then(|found| subject.simulated(point, &counted, found));
         let begun = SystemTime::now();
         let tally = Arc::new(ClientTally::default());
         let (run, metrics, sampler) = self.runtime.block_on(async {
@@ -216,10 +216,13 @@ impl BenchSession {
         let telemetry = read().map(|read| subject.with_energy(read, devices, &counts.metrics));
         let record = self.record(subject, point, (counts, found), (begun, metrics));
         let record = RunRecord { telemetry, ..record };
-        match simulated {
+        let is_traced = point.trace().is_some();
+        RunRecord {
+            // The estimate of a trace is that of its means.
+            prediction: simulated.or(record.prediction.filter(|_| !is_traced)),
             // The parts of a trace have loads of their own.
-            Some(prediction) => RunRecord { prediction, repeats: None, ..record },
-            None => record,
+            repeats: record.repeats.filter(|_| !is_traced),
+            ..record
         }
     }
 

@@ -7,6 +7,7 @@ pub mod figures;
 pub mod home_run;
 pub mod imported;
 pub mod measured;
+pub mod measured_traffic;
 pub mod peers;
 mod pool_text;
 mod recipes;

@@ -31,6 +31,7 @@ use crate::http::{Running, access};
 #[cfg(unix)]
 mod deployments;
 mod encrypted;
+mod predictions;
 #[cfg(target_os = "linux")]
 mod telemetry;
 mod traces;

@@ -11,7 +11,7 @@ use mantile::request::validate::table::{MeasuredTable, usable_rows};
 use mantile::spec::percentile::Percentile;
 use mantile::spec::run::{RunLatency, RunOrigin, RunOutcome, RunRecord, RunStatistic};
 use mantile::validate::imported::{BenchTool, ImportedFile, UnstatedFact, imported_runs};
-use mantile::validate::measured::MeasuredArrivals;
+use mantile::validate::measured_traffic::MeasuredArrivals;
 use mantile::validate::run_kind::RunKind;
 use proptest::prelude::*;
 use serde_json::{Value, json};

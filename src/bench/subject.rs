@@ -7,25 +7,26 @@ use serde_json::Value;
 
 use super::points::{LoadPoint, PointLoad};
 use super::probe::ServerFacts;
-use super::trace::BenchTrace;
 use super::{environment, fresh_id};
 use crate::report::result::{EstimateResult, Quantiles};
 use crate::request::UNCONTROLLED;
 use crate::request::estimate::{EstimateRequest, estimate};
 use crate::request::optimize::at;
-use crate::request::simulate::{SimulateRequest, simulate};
+use crate::request::simulate::{SimulateRequest, SimulatedTraffic, simulate};
 use crate::spec::degree::Degree;
 use crate::spec::device::Device;
 use crate::spec::error::Error;
 use crate::spec::notation::PlanText;
 use crate::spec::objective::Metric;
 use crate::spec::run::{
-    BenchMetrics, EQUAL_LENGTHS, RunDegrees, RunOrigin, RunOutcome, RunPrediction, RunRecord, UNKNOWN_RUNTIME,
+    BenchMetrics, EQUAL_LENGTHS, OF_SYSTEM, RunDegrees, RunOrigin, RunOutcome, RunPrediction, RunRecord,
+    UNKNOWN_RUNTIME,
 };
 use crate::spec::scenario::Scenario;
 use crate::spec::telemetry::RunTelemetry;
 use crate::spec::text::in_utc;
 use crate::store::catalog::{Catalog, is_path};
+use crate::store::hardware::Shorthand;
 use crate::store::resolved_scenario::ResolvedScenario;
 
 /// The deployment that a server runs.
@@ -73,6 +74,17 @@ impl<'a> BenchSubject<'a> {
         Ok(BenchSubject { catalog, scenario, device: device.map(|device| device.id), on_processors })
     }
 
+    /// The host as the scenario states it; where it is that of a system, only the system says more.
+    fn host(&self) -> Option<String> {
+        let of_system = || {
+            let hardware = self.scenario.hardware.as_deref()?;
+            let is_device =
+                Shorthand::parse(hardware).is_ok_and(|found| self.catalog.device(found.device).is_ok());
+            (!is_device).then(|| OF_SYSTEM.to_owned())
+        };
+        self.scenario.host.clone().or_else(of_system)
+    }
+
     /// The model, where the scenario states one.
     pub fn model(&self) -> Option<&str> {
         self.scenario.model.as_deref()
@@ -97,17 +109,12 @@ impl<'a> BenchSubject<'a> {
             return Ok(None);
         }
         let trace = point.trace();
-        let equal = || trace.is_none().then(|| EQUAL_LENGTHS.to_owned());
         let longest = trace.and_then(|trace| trace.longest());
         let mut scenario = Scenario {
-            isl: Some(point.isl),
-            osl: Some(point.osl),
-            concurrency: point.clients(),
             rate: point.rate_per_s().or_else(|| trace?.means().rate),
-            workload: self.scenario.workload.clone().or_else(equal),
             // A server that is started takes the longest request.
             max_model_len: self.scenario.max_model_len.or(longest),
-            ..self.scenario.clone()
+            ..self.under(point)
         };
         if let Some(deployment) = scenario.deployment.as_mut()
             && let Some(plan) = &deployment.plan
@@ -117,28 +124,64 @@ impl<'a> BenchSubject<'a> {
         estimate(self.catalog, &EstimateRequest::of(scenario), &UNCONTROLLED).map(Some)
     }
 
-    /// The prediction of a trace: the medians of its simulation, where the scheduler of the runtime is simulated.
+    /// The question of a load.
+    fn under(&self, point: &LoadPoint) -> Scenario {
+        let equal = || point.trace().is_none().then(|| EQUAL_LENGTHS.to_owned());
+        Scenario {
+            isl: Some(point.isl),
+            osl: Some(point.osl),
+            concurrency: point.clients(),
+            rate: point.rate_per_s(),
+            workload: self.scenario.workload.clone().or_else(equal),
+            ..self.scenario.clone()
+        }
+    }
+
+    /// The prediction of a load with several requests at a time: the medians of a simulation of its requests, where the
+    /// scheduler of the runtime is simulated. The closed form is that of requests which come independently; those of a
+    /// benchmark have equal lengths, and clients that wait for their answers keep in step.
     pub(super) fn simulated(
         &self,
-        trace: &BenchTrace,
+        point: &LoadPoint,
         counted: &Range<u64>,
         found: &EstimateResult,
     ) -> Option<RunPrediction> {
-        let own = Scenario { isl: None, osl: None, concurrency: None, rate: None, ..self.scenario.clone() };
+        let sent = || SimulatedTraffic {
+            requests: Some(counted.end),
+            warm_up: Some(counted.start),
+            ..SimulatedTraffic::default()
+        };
+        let (question, traffic) = match &point.load {
+            PointLoad::Clients(0 | 1) => return None,
+            PointLoad::Clients(_) => (self.under(point), sent()),
+            PointLoad::Rate { variation, .. } => {
+                (self.under(point), SimulatedTraffic { arrival_variation: Some(*variation), ..sent() })
+            }
+            PointLoad::Trace(trace) => {
+                let own =
+                    Scenario { isl: None, osl: None, concurrency: None, rate: None, ..self.scenario.clone() };
+                (own, trace.simulated(counted))
+            }
+        };
         let request = SimulateRequest {
-            scenario: at(&own, &found.candidate),
-            traffic: trace.simulated(counted),
+            scenario: at(&question, &found.candidate),
+            traffic,
             ..SimulateRequest::default()
         };
         let report = simulate(self.catalog, &request, &UNCONTROLLED).ok()?;
         let median = |metric: &str| report.latencies.iter().find(|row| row.metric == metric)?.p50_ms;
+        // The estimate of a trace is that of its means.
+        let closed = point.trace().is_none().then(|| prediction(found)).flatten().unwrap_or_default();
+        let [ttft_ms, tpot_ms] = ["ttft", "tpot"].map(median);
         Some(RunPrediction {
             version: program(),
-            ttft_ms: median("ttft"),
-            tpot_ms: median("tpot"),
+            ttft_ms,
+            tpot_ms,
             latency_ms: median("e2e"),
             decode_toks_sec: Some(report.output_tok_s),
-            ..RunPrediction::default()
+            ttft_ms_interval: moved(closed.ttft_ms_interval, closed.ttft_ms, ttft_ms),
+            tpot_ms_interval: moved(closed.tpot_ms_interval, closed.tpot_ms, tpot_ms),
+            joules_per_token: closed.joules_per_token,
         })
     }
 
@@ -195,11 +238,15 @@ impl<'a> BenchSubject<'a> {
         let named = self.scenario.model.as_deref().filter(|name| !is_path(name));
         let runtime = found.map(|found| found.question.runtime.clone()).or(stated(&self.scenario.runtime));
         let plan = found.map(|found| found.candidate.notation.clone());
+        let parsed = plan.as_deref().and_then(|plan| plan.parse::<PlanText>().ok());
+        let host = parsed.as_ref().and_then(|plan| plan.host).and_then(|_| self.host());
+        let mut env = environment();
+        env.extend(host.map(|host| ("host".to_owned(), host.into())));
         RunRecord {
             run_id: fresh_id(),
             origin: RunOrigin::Own,
             source: Some(program()),
-            env: environment(),
+            env,
             model_id: found
                 .map_or_else(|| named.unwrap_or(model).to_owned(), |found| found.question.model.clone()),
             runtime_id: runtime
@@ -210,7 +257,7 @@ impl<'a> BenchSubject<'a> {
             devices: found.map(|found| found.candidate.devices),
             quant: found.map(|found| found.candidate.weight_format.clone()),
             kv_format: found.map(|found| found.candidate.kv_format.clone()),
-            parallelism: plan.as_deref().and_then(|plan| degrees(&plan.parse().ok()?)).unwrap_or_default(),
+            parallelism: parsed.as_ref().and_then(degrees).unwrap_or_default(),
             plan,
             prediction: found.and_then(prediction),
             ..RunRecord::default()
@@ -235,6 +282,12 @@ fn degrees(plan: &PlanText) -> Option<RunDegrees> {
         expert_parallel: of(Degree::Ep),
         replicas: pool.degrees.replicas,
     })
+}
+
+/// The interval around one prediction, around another: the ratios of its ends are errors of the runtime's model.
+fn moved(interval: Option<[f64; 2]>, from: Option<f64>, to: Option<f64>) -> Option<[f64; 2]> {
+    let factor = to? / from?;
+    Some(interval?.map(|end| end * factor)).filter(|_| factor.is_finite())
 }
 
 fn prediction(found: &EstimateResult) -> Option<RunPrediction> {

@@ -20,6 +20,8 @@ use crate::serving::terms::{Lengths, WorkloadInputs};
 pub struct MeasuredDeployment {
     pub pools: Vec<PoolPlan>,
     pub instances: Vec<Arc<Instance>>,
+    /// The part in host memory.
+    pub offload: Offload,
     pub lengths: Lengths,
     pub concurrency: u64,
     /// Prefill and decode were timed separately: all prefill first, then all decode.
@@ -46,7 +48,7 @@ impl MeasuredDeployment {
         let terms = WorkloadInputs::of(self.lengths).read(&Plain);
         let demand = Traffic::InFlight(self.concurrency.into()).demand(&Plain);
         let mut at = |pools: &[PoolPlan]| {
-            evaluate(&Plain, pools, &self.instances, Offload::Nothing, (machine, &terms, &demand), watch)
+            evaluate(&Plain, pools, &self.instances, self.offload, (machine, &terms, &demand), watch)
         };
         let pools = with_slots(&self.pools, self.lengths.osl, &mut at);
         at(&pools)

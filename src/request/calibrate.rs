@@ -269,12 +269,13 @@ impl CalibrateRequest {
         let made = possible.filter_map(|((row, ready), _)| {
             let ready = ready.ok()?;
             // A processor has the efficiencies of its runtime's host, which no fit changes: its rows have factors.
-            if !self.whole && ready.problem.cluster.device.is_processor() {
+            let on_host = ready.problem.cluster.device.is_processor() || row.host_part.is_some();
+            if !self.whole && on_host {
                 return None;
             }
             let run = match &ready.simulated {
-                Some(simulated) => simulated.of_one_replica(row.outcome.means),
-                None => closed_loop(row, &ready),
+                Some(simulated) if !row.is_of_own_clients() => simulated.of_one_replica(row.outcome.means),
+                _ => closed_loop(row, &ready),
             };
             let mut sample = sample(row, ready);
             sample.ttft = row.outcome.ttft_ms.map(|value| value / 1e3);

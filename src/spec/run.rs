@@ -205,6 +205,9 @@ pub struct RunDegrees {
 /// Coefficient of variation of repeats above which a run is not learned from.
 pub const MOST_VARIATION: f64 = 0.05;
 
+/// `env.host` of a host that is described by the system of the question alone.
+pub const OF_SYSTEM: &str = "system";
+
 /// The workload of the catalogue whose requests all have the same lengths, as those of a measurement of `bench` have.
 pub const EQUAL_LENGTHS: &str = "benchmark";
 

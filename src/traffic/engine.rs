@@ -248,6 +248,13 @@ impl SchedulerSettings {
         }
     }
 
+    /// Whether an idle scheduler takes all requests of one moment into its first step: llama.cpp's server empties its queue
+    /// of tasks before it makes up a batch (`server_queue::start_loop`). The others have a front end that hands over one
+    /// request after another, and begin with the first.
+    pub fn empties_queue(&self) -> bool {
+        matches!(self, SchedulerSettings::Llamacpp(_))
+    }
+
     /// Whether a step is made up while the one before it runs.
     pub fn is_asynchronous(&self) -> bool {
         match self {

@@ -65,6 +65,8 @@ pub struct Replica {
     loads: Vec<StepLoad>,
     /// When the scheduler made up the step that follows: with asynchronous scheduling, at the start of the one before.
     ahead: bool,
+    /// Whether requests that come at one moment are in the first step together.
+    empties_queue: bool,
     /// Whether equal steps are taken one by one, so that each token has its own time.
     single: bool,
     last_start_s: f64,
@@ -73,7 +75,7 @@ pub struct Replica {
     delayed: u32,
     /// The stores behind its ranks, if any. They outlast its failures.
     stores: Vec<Option<SharedStore>>,
-    /// When it makes up its next step: no request has its cache before that.
+    /// When it makes up its next step: no request has its cache before that, or more may come until then.
     wakes_s: Option<f64>,
 }
 
@@ -92,6 +94,7 @@ impl Replica {
             current: None,
             loads: vec![StepLoad::default(); ranks],
             ahead: settings.is_asynchronous(),
+            empties_queue: settings.empties_queue(),
             single: false,
             last_start_s: f64::NEG_INFINITY,
             joint: settings.joint_prompts().filter(|_| ranks > 1),
@@ -167,6 +170,9 @@ impl Replica {
         self.inbox.push_back((time_s, rank, request));
         if self.current.is_some() {
             self.interrupt(time_s);
+        } else if self.empties_queue {
+            // Steps come after the arrivals of their time.
+            self.wakes_s = Some(time_s);
         } else {
             self.last_start_s = time_s;
             self.begin(time_s, clock, note);

@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 
 use super::figures::{Figures, Latency, ReadFigures, RunFigure, RunSize, Statistic};
 use super::home_run::READ_OF_HOME;
+use super::measured_traffic::MeasuredTraffic;
 use super::recipes::{PublishedRecipe, RecipeFlags, RecipeRow};
-use super::replayed::{AgentSessions, READ_OF_POINTS, READ_OF_SESSIONS, TableLayout};
+use super::replayed::{READ_OF_POINTS, READ_OF_SESSIONS, TableLayout};
 use super::run_kind::RunKind;
 use crate::spec::degree::Degree;
 use crate::spec::error::Error;
+use crate::spec::host_part::HostPart;
 use crate::spec::limits::{
-    ARRIVAL_VARIATION, CONCURRENCY, DEGREE, DEVICES, DISTINCT_PROMPTS, DRAFT_TOKENS, ISL, Limit, MEASURED,
-    MEMORY_SHARE, MILLISECONDS, OSL, RATE, SECONDS, SENT, SEQUENCES, STEP_TOKENS,
+    CONCURRENCY, DEGREE, DEVICES, DRAFT_TOKENS, ISL, Limit, MEASURED, MEMORY_SHARE, MILLISECONDS, OSL,
 };
 
 /// Degrees of one pool; an empty cell is 1.
@@ -47,56 +48,6 @@ pub struct MeasuredMetrics {
     pub hit_rate: Option<f64>,
     /// Further figures.
     pub more: Figures,
-}
-
-/// When the requests of a run came.
-#[derive(Clone, Debug, PartialEq)]
-pub enum MeasuredArrivals {
-    /// At a rate, whether or not earlier ones are answered: requests per second over the whole deployment, and the
-    /// coefficient of variation of the gaps between them, 0 for even gaps, 1 for Poisson arrivals.
-    Rate { per_s: f64, variation: f64 },
-    /// As many clients as the concurrency of the row, each after its last answer.
-    Clients,
-    /// The same clients with sessions.
-    Sessions(AgentSessions),
-    /// At the times of a trace that this names.
-    Trace(String),
-}
-
-/// The traffic of a run that is simulated, and the settings of its servers.
-#[derive(Clone, Debug, PartialEq)]
-pub struct MeasuredTraffic {
-    pub arrivals: MeasuredArrivals,
-    /// Requests that were sent, where known.
-    pub requests: Option<u64>,
-    /// Tokens at the start of all prompts that are the same.
-    pub prefix: Option<u64>,
-    /// Different ones of these, where there are several.
-    pub prefix_groups: Option<u64>,
-    /// Different prompts, where the same ones came again and again.
-    pub distinct_prompts: Option<u64>,
-    /// Whether the run went on from an earlier stage, so that its first requests met filled caches.
-    pub goes_on: bool,
-    /// New tokens in one step, at most, where set.
-    pub max_num_batched_tokens: Option<u64>,
-    /// Requests that a scheduler runs at a time, where set.
-    pub max_num_seqs: Option<u64>,
-    /// Fraction of the memory of a device that the runtime uses, where set.
-    pub gpu_memory_utilization: Option<f64>,
-    /// Of vLLM's steps with decoding requests, only every such one computes prompts, where set.
-    pub prefill_interval: Option<u64>,
-    /// Tokens of a prompt above which a step of vLLM computes no more of it than this, where set.
-    pub long_prompt_threshold: Option<u64>,
-    /// Whether no prompt is computed in parts.
-    pub whole_prompts: bool,
-    /// Passes after which ranks of SGLang with prompts wait no more for ranks without, where set.
-    pub delayed_passes: Option<u64>,
-    /// Steps of SGLang without prompts after one with them, where set.
-    pub decodes_after_prefill: Option<u64>,
-    /// Tokens that the KV cache of an attention rank holds, where the server said so.
-    pub cache_tokens: Option<u64>,
-    /// Inputs that the row does not state, with the values that are taken for them and their sources.
-    pub assumed: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -146,6 +97,10 @@ pub struct MeasuredRow {
     pub kind: RunKind,
     /// Why its deployment has no prediction, where the row states something that is not modelled.
     pub refused: Option<String>,
+    /// The part of the model that the processors of its host compute.
+    pub host_part: Option<HostPart>,
+    /// That host, where it is stated: its memory, its processor or both.
+    pub host: Option<String>,
     /// Why the prompt tokens that its cache had are not known; its deployment is.
     pub unknown_cache: Option<String>,
     /// Fraction of the memory of a device that its server uses, of a start-up that states it.
@@ -205,6 +160,10 @@ const READ: &str = "id model model_as_published hardware devices runtime runtime
 const READ_UNDER_A_RATE: &str = "rate arrival arrival_variation num_prompts duration_s stage prefix_len distinct_prompts \
                                  max_num_batched_tokens max_num_seqs gpu_memory_utilization ttft_mean_ms ttft_p99_ms \
                                  tpot_mean_ms e2e_mean_ms e2e_ms e2e_p50_ms";
+/// Columns of a run with a part of the model on the host, and of a plan that no row states.
+pub(super) const HOST_PART: &str = "host_part";
+pub(super) const HOST: &str = "host";
+pub(super) const OTHER_PLAN: &str = "other_plan";
 /// Settings that are read, or that no prediction needs.
 const SETTINGS: &str = "accept_len acceptance_length accept_rate num_spec_tokens mem_util max_model_len device_gib \
                         batch_per_device speedup num_prompts prefix_len hit_rate cache_hit";
@@ -331,7 +290,7 @@ impl Record<'_> {
         let pools = self.pools(layout, devices)?;
         let separately = (long && stated.unwrap_or(1) <= 1) || self.is_timed_separately(layout);
         let size = size(mean(isl.unwrap_or(1)), mean(osl.unwrap_or(TOKENS)), &pools, devices);
-        let (outcome, scored) = self.outcome(layout, traffic.is_some(), (size, isl), separately)?;
+        let (outcome, scored) = self.outcome(layout, traffic.as_ref(), (size, isl), separately)?;
         let (speculative, accepted) = self.speculation(layout)?;
         let (runtime, version) = match layout {
             TableLayout::Points => self.runtime_of_point(),
@@ -371,6 +330,8 @@ impl Record<'_> {
             unscored: self.not_scored(layout, traffic.is_some(), &outcome, &scored)?,
             kind: self.kind(layout, concurrency, traffic.is_some())?,
             refused: self.refused(layout),
+            host_part: HostPart::parse(self.text(HOST_PART)),
+            host: Some(self.text(HOST).to_owned()).filter(|host| !host.is_empty()),
             unknown_cache: self.unknown_cache(layout),
             memory_share: self.positive("mem_util", &MEMORY_SHARE)?,
             assumed: self.assumed(layout, isl, osl),
@@ -502,7 +463,7 @@ impl Record<'_> {
         match layout {
             TableLayout::Sessions => self.sessions(concurrency),
             TableLayout::Points => self.point(concurrency),
-            TableLayout::Wide | TableLayout::Drafts if concurrency.is_none() => self.traffic(),
+            TableLayout::Wide | TableLayout::Drafts => self.traffic(concurrency),
             _ => Ok(None),
         }
     }
@@ -511,7 +472,7 @@ impl Record<'_> {
     fn outcome(
         &self,
         layout: TableLayout,
-        simulated: bool,
+        traffic: Option<&MeasuredTraffic>,
         (size, isl): (RunSize, Option<u64>),
         separately: bool,
     ) -> Result<(MeasuredMetrics, Vec<&'static str>), Error> {
@@ -522,7 +483,7 @@ impl Record<'_> {
                 let (found, columns) = closed_loop(self.metric(size)?);
                 (self.one_metric(found, size, separately)?, columns)
             }
-            _ if simulated => {
+            _ if traffic.is_some_and(MeasuredTraffic::is_under_a_rate) => {
                 let (found, columns) = under_a_rate(self.figures(size)?);
                 (
                     MeasuredMetrics { ttft_p99_ms: self.positive("ttft_p99_ms", &MILLISECONDS)?, ..found },
@@ -575,38 +536,6 @@ impl Record<'_> {
     /// A whole number above 0.
     pub(super) fn count(&self, key: &str, limit: &Limit) -> Result<Option<u64>, Error> {
         Ok(self.positive(key, limit)?.map(|number| number as u64))
-    }
-
-    /// The traffic of a run under a rate, where the row has one.
-    fn traffic(&self) -> Result<Option<MeasuredTraffic>, Error> {
-        let Some(rate_per_s) = self.positive("rate", &RATE)? else { return Ok(None) };
-        let prefix = self.shared_prefix(self.count("isl", &ISL)?)?;
-        let lasted = self.positive("duration_s", &SECONDS)?;
-        let in_that_time = lasted.map(|seconds| (seconds * rate_per_s).round().clamp(1.0, SENT.most) as u64);
-        let constant = self.text("arrival").to_lowercase().starts_with("constant");
-        let stated = self.number("arrival_variation", &ARRIVAL_VARIATION)?;
-        Ok(Some(MeasuredTraffic {
-            // Arrivals of many users who do not know of each other, where the table does not say.
-            arrivals: MeasuredArrivals::Rate {
-                per_s: rate_per_s,
-                variation: stated.unwrap_or(if constant { 0.0 } else { 1.0 }),
-            },
-            requests: self.count("num_prompts", &SENT)?.or(in_that_time),
-            prefix: prefix.tokens,
-            prefix_groups: prefix.groups,
-            distinct_prompts: self.count("distinct_prompts", &DISTINCT_PROMPTS)?,
-            goes_on: self.text("stage").parse::<u64>().is_ok_and(|stage| stage > 0),
-            max_num_batched_tokens: self.count("max_num_batched_tokens", &STEP_TOKENS)?,
-            max_num_seqs: self.count("max_num_seqs", &SEQUENCES)?,
-            gpu_memory_utilization: self.positive("gpu_memory_utilization", &MEMORY_SHARE)?,
-            prefill_interval: None,
-            long_prompt_threshold: None,
-            whole_prompts: false,
-            delayed_passes: None,
-            decodes_after_prefill: None,
-            cache_tokens: None,
-            assumed: vec![],
-        }))
     }
 
     /// A row with one metric. Rates of runs that time prompts and answers separately are converted to times.
@@ -685,6 +614,7 @@ fn depth(notes: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::validate::measured_traffic::MeasuredArrivals;
 
     fn record<'a>(cells: &[(&'a str, &'a str)]) -> Record<'a> {
         let base = [("model", "a/b"), ("hardware", "x"), ("runtime", "vllm")];

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use super::measured::MeasuredTraffic;
+use super::measured_traffic::MeasuredTraffic;
 use super::replayed::TableLayout;
 
 /// The attention ranks of the servers of a recipe.

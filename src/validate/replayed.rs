@@ -1,8 +1,7 @@
 //! Rows of two more tables: sessions of agents that benchmarks replay, and points that other simulators published.
 
-use super::measured::{
-    MeasuredArrivals, MeasuredDegrees, MeasuredMetrics, MeasuredRow, MeasuredTraffic, Record,
-};
+use super::measured::{MeasuredDegrees, MeasuredMetrics, MeasuredRow, Record};
+use super::measured_traffic::{MeasuredArrivals, MeasuredTraffic};
 use crate::spec::degree::Degree;
 use crate::spec::error::Error;
 use crate::spec::limits::{ACCEPTANCE, ISL, Limit, MILLISECONDS, OSL, SECONDS, SENT, SEQUENCES, STEP_TOKENS};
@@ -305,8 +304,17 @@ impl MeasuredRow {
 
     /// Whether it is a row of sessions, of a trace, or a published point: simulated, and taken for no fit.
     pub fn is_replayed(&self) -> bool {
-        let rate = |traffic: &MeasuredTraffic| matches!(traffic.arrivals, MeasuredArrivals::Rate { .. });
-        self.traffic.as_ref().is_some_and(|traffic| !rate(traffic))
+        self.traffic.as_ref().is_some_and(|traffic| match traffic.arrivals {
+            MeasuredArrivals::Rate { .. } => false,
+            MeasuredArrivals::Clients => self.arm.is_some(),
+            MeasuredArrivals::Sessions(_) | MeasuredArrivals::Trace(_) => true,
+        })
+    }
+
+    /// Whether it is a run of one's own with several clients: simulated where the scheduler is, else in closed form.
+    pub fn is_of_own_clients(&self) -> bool {
+        let clients = |traffic: &MeasuredTraffic| traffic.arrivals == MeasuredArrivals::Clients;
+        self.arm.is_none() && self.traffic.as_ref().is_some_and(clients)
     }
 }
 

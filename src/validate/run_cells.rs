@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::imported::llama_bench::{host_part, is_timed_separately};
-use super::measured::Record;
+use super::measured::{HOST, HOST_PART, OTHER_PLAN, Record};
+use super::measured_traffic::CLIENTS;
+use crate::spec::degree::Degree;
 use crate::spec::notation::{PlanText, PoolText};
 use crate::spec::percentile::Percentile;
 use crate::spec::role::Role;
@@ -26,6 +28,9 @@ const STATISTICS: [(RunStatistic, &str); 5] = [
     (RunStatistic::At(Percentile::P95), "p95"),
     (RunStatistic::At(Percentile::P99), "p99"),
 ];
+
+/// Degrees that a table has columns for.
+const COLUMNS: [Degree; 4] = [Degree::Tp, Degree::Pp, Degree::Dp, Degree::Ep];
 
 /// The cells of a run by column.
 pub struct RunCells(BTreeMap<String, String>);
@@ -112,17 +117,26 @@ impl RunCells {
     }
 
     fn load(&mut self, run: &RunRecord) {
-        let Some(rate) = run.rate_per_s else { return };
-        self.put("rate", rate.to_string());
-        if let Some(variation) = run.arrival_variation {
-            self.put("arrival_variation", variation.to_string());
+        let sent = run.requests.as_ref().map(|requests| requests.sent);
+        if let Some(rate) = run.rate_per_s {
+            self.put("rate", rate.to_string());
+            if let Some(variation) = run.arrival_variation {
+                self.put("arrival_variation", variation.to_string());
+            }
+            self.count("num_prompts", sent);
+        } else if has_equal_requests(run) {
+            self.put("arrival", CLIENTS.to_owned());
+            let warm_up = run.requests.as_ref().map_or(0, |requests| requests.warm_up);
+            self.count("num_prompts", sent.map(|sent| sent.saturating_add(warm_up)));
         }
-        self.count("num_prompts", run.requests.as_ref().map(|requests| requests.sent));
     }
 
     /// The degrees of its pools: by its plan, else as stated.
     fn plan(&mut self, run: &RunRecord) {
         let plan = run.plan.as_deref().and_then(|plan| plan.parse::<PlanText>().ok());
+        if let Some(plan) = &plan {
+            self.beyond_degrees(plan, run);
+        }
         let pools = plan.map(|plan| plan.pools).unwrap_or_default();
         let of = |role| pools.iter().find(|pool| pool.role == role);
         match (of(Role::Prefill), of(Role::Decode)) {
@@ -138,6 +152,23 @@ impl RunCells {
                     None => self.degrees(&run.parallelism),
                 }
             }
+        }
+    }
+
+    /// Parts of a plan beyond the degrees of a table: a part on the host, or something that no column states.
+    fn beyond_degrees(&mut self, plan: &PlanText, run: &RunRecord) {
+        let has_others = |pool: &PoolText| {
+            let others = Degree::stated().filter(|degree| !COLUMNS.contains(degree));
+            others.filter_map(|degree| pool.degrees.get(degree)).any(|number| number > 1)
+        };
+        let is_other = plan.offload.is_some() || plan.prefill_weights.is_some();
+        if is_other || plan.pools.iter().any(has_others) {
+            self.put(OTHER_PLAN, plan.to_string());
+        }
+        if let Some(part) = plan.host {
+            self.put(HOST_PART, part.to_string());
+            let stated = run.env.get(HOST).and_then(Value::as_str).unwrap_or_default();
+            self.put(HOST, stated.to_owned());
         }
     }
 
@@ -171,6 +202,11 @@ impl RunCells {
             self.put("output_tok_s", rate.to_string());
         }
     }
+}
+
+/// Whether all of its clients sent requests of the same lengths: those of `bench`, where the server keeps answers to theirs.
+fn has_equal_requests(run: &RunRecord) -> bool {
+    run.method.as_ref().is_some_and(|method| method.fixed_length && method.trace.is_none())
 }
 
 /// A simulated run is no measurement.

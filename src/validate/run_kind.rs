@@ -1,7 +1,7 @@
 //! The kinds of measured runs, each with its own prediction.
 
 use super::home_run::HomeRun;
-use super::measured::Record;
+use super::measured::{OTHER_PLAN, Record};
 use super::replayed::TableLayout;
 use crate::spec::error::Error;
 
@@ -38,6 +38,10 @@ const NOT_MODELLED: [(&str, &str); 1] = [("context parallel", "context paralleli
 impl Record<'_> {
     /// Why the row has no prediction, where its deployment is none that is modelled.
     pub(super) fn refused(&self, layout: TableLayout) -> Option<String> {
+        let other = self.text(OTHER_PLAN);
+        if !other.is_empty() {
+            return Some(format!("plan: `{other}`, which no row of a table states"));
+        }
         let mode = self.text("mode");
         let found =
             NOT_MODELLED.iter().find(|(words, _)| layout == TableLayout::Wide && mode.contains(words));

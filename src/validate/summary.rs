@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::decision::{Decision, DecisionOption, decision};
 use super::figures::{Figures, RunFigure, column_of};
-use super::measured::{MeasuredArrivals, MeasuredRow};
+use super::measured::MeasuredRow;
+use super::measured_traffic::MeasuredArrivals;
 use super::peers::PeerScore;
 use super::run_kind::RunKind;
 use super::score::{PointScore, PredictionPair, Score, mean_of_cells, point_score, score};

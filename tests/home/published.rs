@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use mantile::quantity::read::Plain;
 use mantile::request::build_candidate::candidate;
 use mantile::search::problem::Problem;
+use mantile::spec::runtime::Runtime;
 use mantile::spec::scenario::Scenario;
 use mantile::store::catalog::Catalog;
 use mantile::store::kind::CatalogKind;
@@ -194,6 +195,25 @@ fn cross_validated(decode: bool) -> BTreeMap<(&'static str, String), (usize, f64
         }
     }
     errors.into_iter().map(|(key, errors)| (key, (errors.len(), median(errors)))).collect()
+}
+
+/// The shipped constants of hosts are the fit of all of these runs.
+#[test]
+fn shipped_constants_are_the_fit() {
+    for name in ["llama.cpp", "ik_llama.cpp"] {
+        let host = CATALOG.load::<Runtime>(name).unwrap().host.expect("it computes on the host");
+        for (decode, fraction, second) in
+            [(true, host.memory.value, host.crossing.value), (false, host.compute.value, host.link.value)]
+        {
+            let (runs, grid) = (rated(decode), grid(decode));
+            let best = grid[fitted(runs.iter().filter(|run| run.runtime == name), grid.len())];
+            let is_near = |one: f64, other: f64| (one / other - 1.0).abs() < 1e-9;
+            let same = is_near(best.fraction, fraction) && is_near(best.second, second);
+            assert!(same, "{name}: {best:?} is the fit, {fraction} and {second} are shipped");
+            // Of the arithmetic of decode, the grid has multiples of the shipped figure.
+            assert!(!decode || host.decode.is_none() || best.arithmetic == 1.0, "{name}: {best:?}");
+        }
+    }
 }
 
 #[test]

@@ -129,12 +129,11 @@ fn best_load(ready: &PreparedRow) -> Result<MeasuredDeployment, String> {
     best.map(|(_, load)| under(load)).ok_or_else(|| "memory: holds no request of these lengths".to_owned())
 }
 
-/// Figures of a simulated run that the row has. Below its capacity a server answers what is sent, so that its throughput
-/// says nothing about a prediction.
+/// Figures of a simulated run that the row has; `output_tok_s` where its throughput is predicted.
 pub(super) fn simulated_figures(
     measured: &MeasuredRow,
     found: &SimulatedLatencies,
-    capacity: Option<f64>,
+    output_tok_s: Option<f64>,
 ) -> Figures {
     let mut figures = Figures::default();
     for (figure, values, part) in [
@@ -142,6 +141,7 @@ pub(super) fn simulated_figures(
         (RunFigure::TtftP95, &found.ttft, 0.95),
         (RunFigure::TpotP90, &found.tpot, 0.9),
         (RunFigure::TpotP99, &found.tpot, 0.99),
+        (RunFigure::E2e, &found.e2e, 0.5),
         (RunFigure::E2eP90, &found.e2e, 0.9),
         (RunFigure::E2eP99, &found.e2e, 0.99),
     ] {
@@ -149,7 +149,7 @@ pub(super) fn simulated_figures(
     }
     // Every token after the first counts once, so that long answers weigh more: the mean over requests is near it.
     figures.set(RunFigure::Itl, found.tpot.mean().map(|seconds| 1e3 * seconds));
-    figures.set(RunFigure::Output, capacity.map(|per_s| per_s * measured.osl as f64));
+    figures.set(RunFigure::Output, output_tok_s);
     let unmeasured =
         RunFigure::EACH.into_iter().filter(|figure| measured.outcome.more.get(*figure).is_none());
     unmeasured.for_each(|figure| figures.set(figure, None));

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::spec::error::Error;
 use crate::spec::limits::{CONCURRENCY, DEGREE, ISL, Limit, OSL};
-use crate::spec::run::RunRecord;
+use crate::spec::run::{OF_SYSTEM, RunRecord};
 use crate::store::hardware::Shorthand;
 use crate::validate::imported::ImportedRun;
 
@@ -100,6 +100,8 @@ impl GivenRunFacts {
                 false => run.devices.or(Some(1)),
             };
             run.hardware_id = Some(device.to_owned());
+            // The host is that of this system now.
+            run.env.retain(|key, value| key != "host" || *value != OF_SYSTEM);
         }
         let degrees = &mut run.parallelism;
         for (key, limit, given, place) in [

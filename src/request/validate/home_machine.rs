@@ -21,7 +21,7 @@ use crate::validate::measured::MeasuredRow;
 use crate::validate::summary::Prediction;
 
 /// Host memory of a run that does not state its size: it ran, so it was enough.
-const ENOUGH: &str = "2 TB";
+pub(super) const ENOUGH: &str = "2 TB";
 /// Cache formats in the command of a run, and here.
 const CACHES: [(&str, &str); 4] =
     [("q8_0 kv", "gguf-q8_0"), ("q8 kv", "gguf-q8_0"), ("q4_0 kv", "gguf-q4_0"), ("f16 kv", "fp16")];

@@ -1,7 +1,8 @@
 //! Layout and load of a measured row, and the reasons against incomplete rows.
 
 use crate::traffic::draft::DraftSettings;
-use crate::validate::measured::{MeasuredArrivals, MeasuredDegrees, MeasuredRow};
+use crate::validate::measured::{MeasuredDegrees, MeasuredRow};
+use crate::validate::measured_traffic::MeasuredArrivals;
 use crate::validate::run_kind::RunKind;
 
 /// The draft of a row with speculative decoding; or the reason why it is not known.

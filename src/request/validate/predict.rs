@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use serde::Deserialize;
 
 use super::figures::{ServedRow, simulated_figures, started};
-use super::home_machine::at_home;
+use super::home_machine::{ENOUGH, at_home};
 use super::layout::{devices, draft, known_load};
 use super::simulated::SimulatedRow;
 use crate::calibrate::deployment::MeasuredDeployment;
@@ -26,7 +26,10 @@ use crate::serving::terms::Lengths;
 use crate::spec::constant::CalibrationKey;
 use crate::spec::error::Error;
 use crate::spec::figure::Figure;
+use crate::spec::host_part::HostPart;
 use crate::spec::nearness::Interval;
+use crate::spec::offload::Offload;
+use crate::spec::run::OF_SYSTEM;
 use crate::spec::runtime::StatedHold;
 use crate::spec::scenario::Scenario;
 use crate::spec::visible::visible;
@@ -143,6 +146,8 @@ struct ScenarioKey {
     draft: Option<(u64, u64)>,
     /// Steps for which its server holds prompts back, and the bits of the part of a step at which it no longer does.
     held: Option<(u32, u64)>,
+    /// Whether a part of the model is on the host, and the host, where it is stated.
+    host: Option<Option<String>>,
 }
 
 impl ScenarioKey {
@@ -162,6 +167,7 @@ impl ScenarioKey {
                 None => row.flags.step_tokens,
             },
             held: row.flags.held.map(|held| (held.steps, held.tokens_ratio.to_bits())),
+            host: row.host_part.map(|_| row.host.clone()),
             max_num_seqs: traffic.and_then(|traffic| traffic.max_num_seqs),
             gpu_memory_utilization: traffic
                 .and_then(|traffic| traffic.gpu_memory_utilization)
@@ -187,6 +193,9 @@ impl ScenarioKey {
             draft: self.draft.map(|_| "mtp".to_owned()),
             draft_tokens: self.draft.map(|(tokens, _)| tokens),
             acceptance: self.draft.map(|(_, acceptance)| f64::from_bits(acceptance)),
+            host: self.host.clone().flatten().filter(|host| host != OF_SYSTEM),
+            // It ran, so the memory of its host was enough.
+            host_memory: self.host.as_ref().map(|_| ENOUGH.to_owned()),
             concurrency: Some(1),
             ..Scenario::default()
         }
@@ -258,7 +267,10 @@ pub fn ready(catalog: &Catalog, rows: &[MeasuredRow], fit: ProfileFit) -> Vec<Re
                     SimulatedRow::new(&problem, ran.caches_prefixes, &deployment, (&rows[at], traffic))
                 });
                 let RanOn { id: runtime, calibration_key, .. } = ran;
-                let simulated = simulated.transpose()?;
+                let simulated = match simulated {
+                    Some(Err(_)) if rows[at].is_of_own_clients() => None,
+                    other => other.transpose()?,
+                };
                 Ok(PreparedRow { runtime, problem, calibration_key, deployment, simulated })
             };
             rows_of_kind.iter().copied().map(of).zip(rows_of_kind.clone()).collect::<Vec<_>>()
@@ -397,7 +409,7 @@ fn plan(graph: &ModelGraph, degrees: &MeasuredDegrees) -> Result<ParallelPlan, S
     Ok(if has_experts(graph) { plan.with_experts(ep) } else { plan.without_experts() })
 }
 
-type PlanCache = HashMap<ParallelPlan, Result<(Vec<u32>, Arc<Instance>), String>>;
+type PlanCache = HashMap<(ParallelPlan, Option<HostPart>), Result<(Vec<u32>, Arc<Instance>), String>>;
 
 fn build_deployment(
     problem: &Problem,
@@ -405,12 +417,20 @@ fn build_deployment(
     plan_cache: &mut PlanCache,
 ) -> Result<MeasuredDeployment, String> {
     let requests = known_load(row)?;
+    let has_host = problem.formats[0].plain().host.is_some() && row.host.as_deref() != Some(OF_SYSTEM);
+    if let Some(part) = row.host_part.filter(|_| !has_host) {
+        return Err(format!(
+            "plan: `host {part}`, on the host of a system that the run does not name: give it, e.g. --hardware local"
+        ));
+    }
     let mut pools = Vec::new();
     let mut instances = Vec::new();
     for (number, degrees) in row.pools.iter().enumerate() {
         let plan = plan(&problem.graph, degrees)?;
-        let (stages, instance) =
-            plan_cache.entry(plan).or_insert_with(|| build_instance(problem, plan)).clone()?;
+        let (stages, instance) = plan_cache
+            .entry((plan, row.host_part))
+            .or_insert_with_key(|key| build_instance(problem, *key))
+            .clone()?;
         let alone = row.pools.len() == 1;
         let replicas = degrees.workers.unwrap_or(1).max(1);
         let role = [Role::Prefill, Role::Decode][number];
@@ -428,6 +448,7 @@ fn build_deployment(
     Ok(MeasuredDeployment {
         pools,
         instances,
+        offload: row.host_part.map_or(Offload::Nothing, Offload::Host),
         lengths,
         concurrency: requests,
         timed_separately: row.timed_separately,
@@ -435,7 +456,10 @@ fn build_deployment(
     })
 }
 
-fn build_instance(problem: &Problem, plan: ParallelPlan) -> Result<(Vec<u32>, Arc<Instance>), String> {
+fn build_instance(
+    problem: &Problem,
+    (plan, part): (ParallelPlan, Option<HostPart>),
+) -> Result<(Vec<u32>, Arc<Instance>), String> {
     // A measured deployment did run: only one that cannot be sharded at all is rejected.
     let limits = crate::plan::legal::LegalLimits {
         devices: u64::MAX,
@@ -447,6 +471,10 @@ fn build_instance(problem: &Problem, plan: ParallelPlan) -> Result<(Vec<u32>, Ar
     check(&problem.graph, &plan, &limits).map_err(|why| format!("plan: {why}"))?;
     let stages = usual_cut(&problem.graph, plan.pp);
     let instance = Instance::new(&problem.graph, plan, stages.clone(), problem.tiers());
+    let instance = match part {
+        Some(part) => instance.hosting(&problem.graph, part),
+        None => instance,
+    };
     Ok((stages, Arc::new(instance)))
 }
 
@@ -487,13 +515,19 @@ impl PredictedLatencies {
         let in_flight = totals.request_seconds / totals.end_s.max(f64::MIN_POSITIVE);
         let schedulers = simulated.pool.replicas * simulated.pool.ranks;
         let capacity = simulated.exceeded_capacity(&totals);
+        // Below its capacity a server answers what is sent, so that its throughput says nothing about a prediction.
+        let per_s = match measured.is_of_own_clients() {
+            true => Some(totals.answered as f64 / totals.end_s.max(f64::MIN_POSITIVE)),
+            false => capacity,
+        };
+        let output_tok_s = per_s.map(|per_s| per_s * measured.osl as f64);
         Ok(PredictedLatencies {
             ttft: ms(&found.ttft),
             tpot: ms(&found.tpot),
             simulated: Some([ms(&found.e2e), p99]),
             hit_rate: found.hit_rate(),
             capacity,
-            more: simulated_figures(measured, &found, capacity),
+            more: simulated_figures(measured, &found, output_tok_s),
             requests: (in_flight / schedulers as f64).ceil().max(1.0) as u64,
         })
     }
@@ -523,7 +557,7 @@ pub fn prediction(measured: &MeasuredRow, ready: &PreparedRow) -> Result<Predict
     }
     let known = ready.interval(found.requests);
     // The intervals are of errors in closed loops.
-    let interval = known.filter(|_| ready.simulated.is_none());
+    let interval = known.filter(|_| ready.simulated.is_none() || measured.is_of_own_clients());
     let around = |value: f64, [low, _, high]: [f64; 3]| (value * low, value * high);
     Ok(Prediction {
         ttft_ms,

@@ -17,9 +17,8 @@ use crate::traffic::outcome::{Distribution, RequestRecord};
 use crate::traffic::router::RoutePolicy;
 use crate::traffic::run::{DeploymentSettings, PoolSettings, RunTotals, run};
 use crate::traffic::source::{Arrivals, DrawnTraffic, LengthDistribution, RequestSource, played};
-use crate::validate::measured::{
-    DRAWN_LENGTHS, MEAN_OF_DRAWN, MeasuredArrivals, MeasuredRow, MeasuredTraffic,
-};
+use crate::validate::measured::{DRAWN_LENGTHS, MEAN_OF_DRAWN, MeasuredRow};
+use crate::validate::measured_traffic::{MeasuredArrivals, MeasuredTraffic};
 use crate::validate::replayed::AgentSessions;
 
 /// A row with a traffic, ready to be simulated.
@@ -94,7 +93,7 @@ impl SimulatedRow {
             .ok_or("rate: the scheduler of this runtime is not simulated")?;
         let inputs = SchedulerInputs { caches_prefixes, ..inputs };
         // A server of clients was started for as many of them, unless the row states its slots.
-        let as_started = row.is_replayed() && traffic.max_num_seqs.is_none();
+        let as_started = !traffic.is_under_a_rate() && traffic.max_num_seqs.is_none();
         let inputs = SchedulerInputs {
             max_sequences: inputs.max_sequences.filter(|_| !as_started),
             rank_tokens: traffic.cache_tokens.map_or(inputs.rank_tokens, tokens),

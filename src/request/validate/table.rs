@@ -267,7 +267,8 @@ mod tests {
             (Some(50.0), Some(9.0), "")
         );
         let arrivals = &open.traffic.as_ref().unwrap().arrivals;
-        let expected = crate::validate::measured::MeasuredArrivals::Rate { per_s: 4.0, variation: 2.0 };
+        let expected =
+            crate::validate::measured_traffic::MeasuredArrivals::Rate { per_s: 4.0, variation: 2.0 };
         assert_eq!((arrivals, oom.warning.as_str()), (&expected, "no request was answered"));
         let fault = rows(&(lines(&[&run]) + "{\"run_id\": 5}\n")).unwrap_err();
         assert_eq!(fault.key, "row 2: run_id");
