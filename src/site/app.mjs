@@ -130,15 +130,16 @@ function requested(extra = {}) {
 /** Why, where the question has a plan. */
 const GIVEN = "<p class=\"soft\">The plan was given: nothing was chosen.</p><button type=\"button\" class=\"plain\" data-go=\"why\" data-clear=\"plan\">Compare the strategies</button>";
 
-/** Distributes the sections of an answer over their views. */
-function show(html) {
-  const parts = new DOMParser().parseFromString(html, "text/html");
-  for (const view of SECTIONS) {
+/** Distributes the sections of an answer over their views. Those that are in their place stay, so that nothing is drawn twice. */
+function show(parts) {
+  for (const view of SECTIONS.filter((name) => part(name) !== parts)) {
     const sections = [...parts.querySelectorAll(`section[data-view="${view}"]`)];
     part(view).replaceChildren(...sections);
     if (!sections.length) part(view).innerHTML = view === "why" && forms.plan(question) ? GIVEN : "<p class=\"soft\">This answer has no such part: ask for a plan that runs.</p>";
   }
 }
+
+const parsed = (html) => new DOMParser().parseFromString(html, "text/html");
 
 /** The question of the fields, so that a later fault can name it and lead back. */
 function answeredNow() {
@@ -151,7 +152,7 @@ async function soFar(name, body, seconds, signal) {
   const html = await source.soFar(name, whole(body), "section", seconds, signal).catch(() => undefined);
   if (signal.aborted || !html?.includes("data-notation")) return;
   Object.assign(state, { shown: null, early: true, answered: answeredNow() });
-  show(html);
+  show(parsed(html));
   enliven();
   state.targets.forEach((target) => target.classList.remove("stale"));
   said.soFar(seconds);
@@ -164,7 +165,7 @@ async function ask(extra = {}) {
   const html = await search(ANSWERED.map(part), () => answer(name, body), question, (...until) => soFar(name, body, ...until));
   if (html === undefined) return;
   Object.assign(state, { shown: key, why: Boolean(extra.why), last: [name, body], answered: answeredNow() });
-  show(html);
+  show(parsed(html));
   enliven();
   offerFormats();
   await verified();
@@ -498,6 +499,8 @@ async function scene(form, body) {
   const shown = devices.filter(({ id: one }) => /^(nvidia|apple|amd-(mi|rad|rx|ryzen)|intel-arc)/.test(one));
   const found = JSON.parse(placed);
   canvas(place, rig, found, { links, devices: shown }, {
+    spots: kept.picks("where").spots,
+    keep: (spots) => void keep("where", { spots }),
     changed: (files) => {
       Object.assign(state.files, files);
       form.elements["scenario.hardware"].value = OWN;
@@ -823,7 +826,7 @@ window.addEventListener("hashchange", () => (state.opening = opened()));
 document.documentElement.dataset.theme = localStorage.getItem("mantile-theme") ?? "";
 // The default question is answered in the page itself.
 Object.assign(state, { shown: JSON.stringify([requested(), {}]), last: requested(), answered: answeredNow() });
-show(page("answer").innerHTML);
+show(part("answer"));
 enliven();
 counted();
 offerFormats();

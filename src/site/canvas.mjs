@@ -1,8 +1,8 @@
 // Devices and links as one scene: devices are dragged, added and removed, links are edited, and each change is solved again.
 import { digits, drawn, element, percent, plain, short, time } from "./figures.mjs";
-import { loaded } from "./fabric.mjs";
+import { dragged, loaded } from "./fabric.mjs";
 import { groups } from "./groups.mjs";
-import { player } from "./play.mjs";
+import { player, steps } from "./play.mjs";
 import { bytes, editor, rate } from "./wire.mjs";
 
 /** Id of the reader's own rig, in the files of the question. */
@@ -47,20 +47,20 @@ function spots(members, width, height) {
 }
 
 /**
- * Draws a rig with its placement. `act.changed(files, id)` solves a changed rig; `lists` has the links and devices of the
- * catalogue.
+ * Draws a rig with its placement. `act.changed(files, id)` solves a changed rig; `act.spots` has the places of devices that
+ * were moved, `act.keep` is given them; `lists` has the links and devices of the catalogue.
  */
 export function canvas(place, rig, answer, lists, act) {
   const scene = expanded(rig);
   const { placement } = answer;
   const stages = placement?.stages ?? [];
   if (scene.members.length > MOST) return groups(place, grouped(scene, stages), { title: bound(answer), notes: ways(answer) });
-  const kept = JSON.parse(sessionStorage.getItem("mantile-spots") ?? "{}");
+  const kept = act.spots ?? {};
   const board = element("div", { className: "board", attributes: { role: "group", "aria-label": "devices and links" } });
   const narrow = place.clientWidth < 640;
   const height = narrow ? scene.members.length * (NODE.height + 56) + 16 : Math.min(Math.max(360, 160 + scene.members.length * 80), 1400);
   board.style.height = `${height}px`;
-  const token = stages.length ? player(answer.placement, answer.question.isl, { shown, stopped, cleared, chosen }) : undefined;
+  const token = stages.length ? player((phase) => steps(placement, phase), answer.question.isl, { shown, stopped, cleared, chosen, way: (phase) => (stages.length < 2 ? " on one device" : `: each device computes its layers and sends the ${phase === "decode" ? "result" : "results of all tokens"} on`) }) : undefined;
   place.replaceChildren(...toolbar(), element("div", { className: "side-by-side" }, element("div", {}, board, ...(token ? [token.line] : [])), element("div", { className: "stack" }, ...ways(answer), ...balance(stages, (name) => home(scene, name)))));
   const width = board.clientWidth;
   // On a phone, a chain from top to bottom: the stages in their order, then the others.
@@ -189,26 +189,9 @@ export function canvas(place, rig, answer, lists, act) {
       lines.forEach(({ draw }) => draw());
     };
     boxes[member.name] = box;
-    const keep = () => sessionStorage.setItem("mantile-spots", JSON.stringify({ ...kept, ...at }));
-    let held = null;
-    box.onpointerdown = (event) => {
-      if (event.target.closest("button")) return;
-      held = [event.clientX - at[member.name][0], event.clientY - at[member.name][1]];
-      box.setPointerCapture(event.pointerId);
-    };
-    box.onpointermove = (event) => held && move([event.clientX - held[0], event.clientY - held[1]]);
-    box.onpointerup = () => {
-      if (held) keep();
-      held = null;
-    };
-    box.onkeydown = (event) => {
-      const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
-      if (!step || event.target !== box) return;
-      event.preventDefault();
-      const size = event.shiftKey ? 1 : 8;
-      move([at[member.name][0] + step[0] * size, at[member.name][1] + step[1] * size]);
-      keep();
-    };
+    // A chain on a phone has places of its own.
+    const keep = () => !narrow && act.keep({ ...kept, ...Object.fromEntries(Object.entries(at).map(([name, place]) => [name, place.map(Math.round)])) });
+    dragged(box, () => at[member.name], move, keep);
     board.append(box);
     move(at[member.name]);
   }

@@ -1,6 +1,7 @@
 // What joins equal devices: the levels of the interconnect with what each carries, as a table and as a scene whose boxes are
 // dragged and whose links are edited.
 import { digits, drawn, element, percent, time } from "./figures.mjs";
+import { passes, player } from "./play.mjs";
 import { editor } from "./wire.mjs";
 
 /** The kind of a link by the share of the time in which it sends. */
@@ -112,13 +113,14 @@ function placed(roots, width) {
  * Draws equal devices and what joins them. `spots` has the places of boxes that were moved, `keep` is given them; a link
  * is edited by `set`, which is given its level and the bandwidth; `links` are those of the catalogue.
  */
-export const topology = (plan, links, { spots: moved = {}, keep, set }) => (board, { nodes, shade, say }) => {
+export const topology = (plan, links, { spots: moved = {}, keep, set }) => (board, { nodes, shade, say, token }) => {
   const words = worded(plan.question);
   const roots = tree(nodes, carried(plan));
   const width = board.clientWidth || 640;
   const { spots, height } = placed(roots, width);
   const wires = drawn("svg", { class: "wires", width: "100%", height: "100%", "aria-hidden": "true" });
   const lines = [];
+  const boxes = new Map();
   const own = { ...moved };
   board.classList.add("board");
   board.style.height = `${height}px`;
@@ -162,6 +164,7 @@ export const topology = (plan, links, { spots: moved = {}, keep, set }) => (boar
       Object.assign(box.style, { left: `${Math.max(0, Math.min(x, width - box.offsetWidth))}px`, top: `${y + HUB[1] + 4}px` });
       return box.begin();
     };
+    boxes.set(part, made);
     board.append(made);
   }
 
@@ -180,12 +183,61 @@ export const topology = (plan, links, { spots: moved = {}, keep, set }) => (boar
   }
   roots.forEach(joined);
   redraw();
+  if (!["prefill", "decode"].every((name) => plan.detail.phases.some(({ phase }) => phase === name))) return;
+  const { controls, line } = player((phase) => passes(plan, phase), plan.question.isl, traveller(board, { roots, boxes, lines, middle }, plan));
+  token.replaceChildren(element("div", { className: "row" }, ...controls), line);
 };
 
-/** Makes a box one that is dragged, or moved by arrows; `done` is called at the end of a move. */
-function dragged(box, at, put, done) {
+const leaves = (part) => (part.parts ? part.parts.flatMap(leaves) : [part]);
+
+/** The token of a plan on a board: it marks the devices of a stage, and the links between those that exchange something. */
+function traveller(board, { roots, boxes, lines, middle }, { plan }) {
+  let phase = "decode";
+  const all = roots.flatMap(leaves);
+  const holders = (stage) => {
+    const { role, devices, replicas, stages } = plan[phase];
+    const held = all.filter(({ device }) => device.of === `${role === "aggregated" ? "replica" : role} 1` && device.stage === stage);
+    // Other pools, whose replicas have numbers of their own, come after the first.
+    return held.slice(0, devices / replicas / stages.length);
+  };
+  const centre = (parts) => [0, 1].map((axis) => parts.reduce((sum, part) => sum + middle(part)[axis], 0) / parts.length);
+  const cleared = () => {
+    board.querySelector(".token")?.remove();
+    board.querySelectorAll(".at").forEach((one) => one.classList.remove("at"));
+  };
+  async function shown(step, length) {
+    cleared();
+    const [from, to] = [holders(step.stage), step.next ? holders(step.stage + 1) : []];
+    const meeting = new Set(step.layers ? [] : [...from, ...to]);
+    from.forEach((part) => boxes.get(part).classList.add("at"));
+    lines.forEach(({ line, ends: [, below] }) => {
+      const inside = leaves(below).filter((part) => meeting.has(part)).length;
+      if (inside > 0 && inside < meeting.size) line.classList.add("at");
+    });
+    const dot = element("span", { className: "token", attributes: { "aria-hidden": "true" } });
+    board.append(dot);
+    const [begin, end] = [centre(from), to.length ? centre(to) : centre(from)];
+    const rest = begin.map((value, axis) => (value + end[axis]) / 2);
+    Object.assign(dot.style, { left: `${rest[0]}px`, top: `${rest[1]}px` });
+    if (!length) return;
+    const moved = dot.animate([begin, end].map(([x, y]) => ({ translate: `${x - rest[0]}px ${y - rest[1]}px` })), { duration: length });
+    await moved.finished.catch(() => {});
+  }
+  const chosen = (name) => {
+    phase = name;
+    board.parentElement.classList.toggle("prefill", phase === "prefill");
+  };
+  const stopped = () => board.querySelector(".token")?.getAnimations().forEach((one) => one.cancel());
+  const way = () => (plan[phase].stages.length > 1 ? ": each stage computes its layers and sends the result on" : holders(0).length > 1 ? ": the devices compute their parts of each layer and exchange them" : " on one device");
+  return { shown, cleared, chosen, stopped, way };
+}
+
+/** Makes a box one that is dragged, or moved by arrows; `done` is called at the end of a move. Buttons in it stay buttons. */
+export function dragged(box, at, put, done) {
   let held = null;
   box.onpointerdown = (event) => {
+    box.removeAttribute("data-dragged");
+    if ((event.target.closest("button") ?? box) !== box) return;
     held = { from: [event.clientX, event.clientY], at: at() };
     box.setPointerCapture(event.pointerId);
   };
@@ -204,7 +256,7 @@ function dragged(box, at, put, done) {
   box.addEventListener("keydown", (event) => {
     box.removeAttribute("data-dragged");
     const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
-    if (!step) return;
+    if (!step || event.target !== box) return;
     event.preventDefault();
     put(at().map((value, axis) => value + step[axis] * (event.shiftKey ? 1 : 8)));
     done();

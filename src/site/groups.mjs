@@ -39,7 +39,7 @@ function ranks(pool, number, memories) {
     const before = pool.stages.slice(0, stage).reduce((sum, layers) => sum + layers, 0);
     const layers = `layers ${before} to ${before + (pool.stages[stage] ?? 1) - 1}`;
     const kind = role === "replica" ? (pool.pp > 1 ? `stage-${stage % 4}` : number ? `stage-${number % 4}` : "used") : role;
-    return { of: `${role} ${replica + 1}`, name: `${role} ${replica + 1} ${shown.join(" ")}`.trim(), short: `${letter}${replica + 1}·${inside}`, odd: replica % 2 === 1, kind, memory, rank: `${role}${pool.pp > 1 ? ` stage ${stage}` : ""}, ${layers}`, words: `${layers}, memory ${percent(memory)}` };
+    return { of: `${role} ${replica + 1}`, stage, name: `${role} ${replica + 1} ${shown.join(" ")}`.trim(), short: `${letter}${replica + 1}·${inside}`, odd: replica % 2 === 1, kind, memory, rank: `${role}${pool.pp > 1 ? ` stage ${stage}` : ""}, ${layers}`, words: `${layers}, memory ${percent(memory)}` };
   });
 }
 
@@ -81,6 +81,7 @@ export function groups(place, nodes, { title = "", notes = [], opened = {}, chan
   const legend = element("p", { className: "soft legend" });
   const board = element("div", { className: "groups", attributes: { role: "group", "aria-label": "devices in groups; arrows walk, Enter opens, Escape goes back" } });
   const table = element("div", {});
+  const token = element("div", { className: "token-tools" });
 
   const press = (name, on, act, disabled = false) => element("button", { type: "button", textContent: name, disabled, onclick: act, attributes: { "aria-pressed": String(on) } });
   function open(change, focus) {
@@ -134,7 +135,8 @@ export function groups(place, nodes, { title = "", notes = [], opened = {}, chan
       GPUs: () => part.map(named),
     };
     board.replaceChildren(...(state.level === "links" ? [] : drawn[state.level]()));
-    if (state.level === "links") few(board, { nodes, shade, say: (text) => (line.textContent = text) });
+    token.replaceChildren();
+    if (state.level === "links") few(board, { nodes, shade, token, say: (text) => (line.textContent = text) });
     line.textContent = `${total(part)} devices${state.level === "racks" ? `; a rack is ${RACK} nodes drawn together, since the hardware states none` : ""}`;
     const rows = kinds(part).map((one) => element("tr", {}, element("th", { scope: "row", textContent: one.rank }), element("td", { className: "n", textContent: one.count }), element("td", { className: "n", textContent: one.kind === "idle" ? "0" : percent(one.memory) })));
     table.replaceChildren(element("article", { className: "card" }, element("h2", {}, element("span", { textContent: `${rows.length} ${rows.length === 1 ? "kind" : "kinds"} of rank` }), element("span", { className: "soft", textContent: "× copies" })), element("table", {}, element("thead", {}, element("tr", {}, ...["rank", "×", "memory"].map((text, at) => element("th", { className: at ? "n" : "", textContent: text })))), element("tbody", {}, ...rows))));
@@ -164,6 +166,6 @@ export function groups(place, nodes, { title = "", notes = [], opened = {}, chan
   };
 
   const bar = element("div", { className: "row scene-tools" }, ...(title ? [element("strong", { className: "grow", textContent: title })] : []), element("div", { className: "grow" }, trail), levels, colours);
-  place.replaceChildren(bar, element("div", { className: "side-by-side" }, element("div", { className: "card" }, legend, board, line), element("div", { className: "stack" }, table, ...notes)));
+  place.replaceChildren(bar, element("div", { className: "side-by-side" }, element("div", { className: "card" }, legend, token, board, line), element("div", { className: "stack" }, table, ...notes)));
   draw();
 }

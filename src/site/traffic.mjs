@@ -10,6 +10,8 @@ const ARRIVALS = { constant: ["Constant", 0, "arrivals at even gaps"], poisson: 
 const SPREAD = 0.5;
 /** Rates of the curve, over the capacity by the formulas. */
 const RATES = [0.25, 0.5, 0.7, 0.85, 0.93, 1, 1.15, 1.4, 1.8];
+/** Speeds of a trace in the curve. */
+const SPEEDS = [0.25, 0.5, 1, 1.5, 2, 3, 4];
 /** Times of a request that a run lasts where the number of requests is not set: queues are as long as they get by then.
  * And the fewest and the most requests that follow from it. */
 const [LASTS, FEWEST, MOST] = [8, 2000, 8000];
@@ -143,14 +145,15 @@ function rateMark(now, most, px, act) {
   return made;
 }
 
-/** Requests within the SLOs over those that are sent, each rate simulated. */
+/** Requests within the SLOs over those that are sent, each rate or speed of a trace simulated. */
 function goodput(report, swept, act) {
   const now = report.scenario.rate;
   const frame = (...parts) => element("figure", { className: "card chart-frame goodput" }, ...parts);
-  if (act.trace()) return frame(titled("The trace has its own rate"), element("p", { className: "soft", textContent: "The highest speed that keeps the SLOs: mantile-opt simulate --trace FILE --find rate." }));
+  const trace = act.trace();
+  const over = trace ? "Goodput over the speed of the trace" : "Goodput over the rate";
   if (report.goodput === null) return frame(titled("Goodput needs an SLO"), element("p", { className: "soft", textContent: "Without a limit on TTFT, TPOT or E2E every request counts: set one in the question." }));
-  if (!swept) return frame(titled("Goodput over the rate"), element("p", { className: "soft", textContent: "Simulating further rates …" }));
-  if (swept.fault) return frame(titled("Goodput over the rate"), element("p", { className: "warning", textContent: swept.fault }));
+  if (!swept) return frame(titled(over), element("p", { className: "soft", textContent: `Simulating further ${trace ? "speeds" : "rates"} …` }));
+  if (swept.fault) return frame(titled(over), element("p", { className: "warning", textContent: swept.fault }));
   const rows = swept.rows.map(({ vary: { rate }, simulated }) => ({ rate, share: simulated?.goodput })).filter(({ share }) => Number.isFinite(share)).map((one) => ({ ...one, good: one.rate * one.share }));
   const best = rows.reduce((most, one) => (one.good > most.good * 1.001 ? one : most));
   const most = Math.max(...rows.map(({ rate }) => rate));
@@ -162,13 +165,14 @@ function goodput(report, swept, act) {
     ...rows.map((one) => drawn("circle", { class: "point", cx: `${place(one)[0]}%`, cy: `${place(one)[1]}%`, r: 4.5 })), drawn("circle", { class: "ring", cx: `${place(best)[0]}%`, cy: `${place(best)[1]}%`, r: 9 }));
   const last = rows.at(-1);
   const title = best === last ? `${rated(best.good)} requests/s meet the SLOs at ${rated(best.rate)}; more were not tried` : `At most ${rated(best.good)} requests/s meet the SLOs, at ${rated(best.rate)}${last.good < best.good * 0.9 ? `; of ${rated(last.rate)} ${last.share ? `only ${percent(last.share)}` : "none"} do` : ""}`;
-  const made = graph(svg, `Goodput over the rate, ${rows.length} simulated rates. Arrows walk, Enter sets the rate of the question.`, rows, {
-    place, enter: ({ rate }) => act.rate(rate), direct: true, begin: rows.find(({ rate }) => rate === now),
-    card: ({ rate, share, good }) => [element("h3", { textContent: `${rated(rate)} requests/s` }), element("dl", {}, ...line("SLOs met", percent(share)), ...line("goodput", `${rated(good)}/s`)), element("div", { className: "row" }, element("button", { type: "button", className: "plain", textContent: rate === now ? "The rate now" : "Take this rate", disabled: rate === now, onclick: () => act.rate(rate) }))],
+  const take = ({ rate }) => element("div", { className: "row" }, element("button", { type: "button", className: "plain", textContent: rate === now ? "The rate now" : "Take this rate", disabled: rate === now, onclick: () => act.rate(rate) }));
+  const made = graph(svg, trace ? `${over}, ${rows.length} simulated speeds. Arrows walk.` : `${over}, ${rows.length} simulated rates. Arrows walk, Enter sets the rate of the question.`, rows, {
+    place, begin: rows.find(({ rate }) => rate === now), ...(trace ? {} : { enter: ({ rate }) => act.rate(rate), direct: true }),
+    card: (one) => [element("h3", { textContent: `${rated(one.rate)} requests/s` }), element("dl", {}, ...(trace ? line("speed", `${rated(one.rate / now)} x`) : []), ...line("SLOs met", percent(one.share)), ...line("goodput", `${rated(one.good)}/s`)), ...(trace ? [] : [take(one)])],
   });
-  made.append(rateMark(now, most, px, act));
-  return frame(titled(title), element("p", { className: "soft", textContent: "requests/s within the SLOs; a click, or the mark, sets the rate" }), made, element("p", { className: "axis-x soft", textContent: "requests/s sent" }),
-    behind("goodput over the rate", ["requests/s", "within the SLOs", "goodput"], rows.map(({ rate, share, good }) => [rated(rate), percent(share), rated(good)])));
+  if (!trace) made.append(rateMark(now, most, px, act));
+  return frame(titled(title), element("p", { className: "soft", textContent: trace ? `requests/s within the SLOs, the trace at ${SPEEDS[0]} to ${SPEEDS.at(-1)} times its speed` : "requests/s within the SLOs; a click, or the mark, sets the rate" }), made, element("p", { className: "axis-x soft", textContent: "requests/s sent" }),
+    behind(over.toLowerCase(), ["requests/s", "within the SLOs", "goodput"], rows.map(({ rate, share, good }) => [rated(rate), percent(share), rated(good)])));
 }
 
 /** The slowest requests as stacked bars, and one of them in words. */
@@ -305,9 +309,18 @@ export async function traffic(target, scenario, files, act) {
   const { found } = target;
   if (found.fault) return target.replaceChildren(without(found.fault, ...(Object.keys(picks).length || act.trace() ? [element("button", { type: "button", className: "plain", textContent: "Use the usual traffic", onclick: () => act.take(undefined, Object.fromEntries(Object.keys(picks).map((name) => [name, undefined]))) })] : [])));
   redrawn(target, () => draw(target, found, act.picks(), act));
-  if (found.swept || found.report.goodput === null || act.trace()) return;
+  if (found.swept || found.report.goodput === null) return;
   const { scenario: { rate, ...rest }, traffic: sent } = found.body;
+  const sped = async (speed) => {
+    const { scenario: under, goodput: good } = speed === 1 ? found.report : await parsed("simulate", { ...found.body, traffic: { ...sent, speed_up: speed } });
+    return { vary: { rate: under.rate }, simulated: { goodput: good } };
+  };
   const swept = await act.search([], async () => {
+    if (act.trace()) {
+      const rows = [];
+      for (const speed of SPEEDS) rows.push(await sped(speed));
+      return { rows };
+    }
     const { metrics } = await parsed("estimate", { scenario: unloaded(scenario) });
     const vary = [`rate=${rates(metrics?.requests_per_s ?? rate, rate).join(",")}`];
     return parsed("sweep", { scenario: rest, vary, traffic: { ...sent, requests: Math.min(sent.requests, MOST) } });

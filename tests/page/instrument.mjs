@@ -323,6 +323,13 @@ async function where(page, address) {
   await page.keyboard.press("Shift+ArrowDown");
   const moved = await box();
   assert.ok(Math.abs(moved.x - after.x - 8) < 1 && Math.abs(moved.y - after.y - 1) < 1, JSON.stringify([after, moved]));
+  // The address has the places.
+  await page.waitForFunction(() => location.hash.includes("where.spots"));
+  await page.reload();
+  await page.waitForSelector(".node");
+  await page.locator(".board").scrollIntoViewIfNeeded();
+  const again = await box();
+  assert.ok(Math.abs(again.x - moved.x) < 2 && Math.abs(again.width - moved.width) < 1, JSON.stringify([moved, again]));
   // A link by its bandwidth, and by a preset.
   await page.focus(".wire-label");
   await page.keyboard.press("Enter");
@@ -619,7 +626,7 @@ async function joined(page, address) {
   assert.deepEqual(await place(), [x + 29, y + 48], "the address has the places");
   await box.focus();
   await page.keyboard.press("Enter");
-  assert.match(await page.textContent(".token-line"), /replica 1 tp3: layers 0 to 79, memory \d+ %/);
+  assert.match(await page.textContent(".groups + .token-line"), /replica 1 tp3: layers 0 to 79, memory \d+ %/);
   await page.focus(".hub >> nth=2");
   await page.keyboard.press("Enter");
   await page.keyboard.type("12.5 GB/s");
@@ -628,6 +635,40 @@ async function joined(page, address) {
   await page.waitForFunction(() => /12.5 GB\/s/.test(document.querySelector(".hub.idle")?.textContent));
   await page.click(".seg >> text=GPUs");
   assert.equal(await page.locator(".groups .device").count(), 16);
+  await travelled(page, address);
+}
+
+/** One token on its way through equal devices: a stage computes, its devices exchange their parts, the next gets the result. */
+async function travelled(page, address) {
+  await visit(page, address, "where?model=Llama-3.3-70B&hardware=8xh100-sxm&plan=2 x tp2 pp2 @16");
+  await page.waitForSelector(".token-tools >> text=One token");
+  const line = () => page.textContent(".token-tools .token-line");
+  const marked = () => Promise.all([".device-box.at", ".wire.at"].map((one) => page.locator(one).count()));
+  assert.match(await line(), /^A token takes [\d.]+ ms: each stage computes its layers and sends the result on\.$/);
+  await page.focus(".token-tools >> text=One token");
+  await page.keyboard.press("Enter");
+  assert.match(await line(), /^1 of 5 · replica 1 stage 1: layers 0 to 39 · [\d.]+ ms, \d+ % · /);
+  assert.deepEqual(await marked(), [2, 0]);
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("Enter");
+  assert.match(await line(), /^2 of 5 · replica 1 stage 1: its devices exchange their parts · /);
+  assert.deepEqual(await marked(), [2, 2]);
+  await page.keyboard.press("Space");
+  assert.match(await line(), /^3 of 5 · replica 1 stage 1 → replica 1 stage 2 · /);
+  assert.deepEqual(await marked(), [2, 4]);
+  await page.keyboard.press("Space");
+  await page.keyboard.press("Space");
+  const [, sum, all] = (await line()).match(/^5 of 5 · .* · (.+) of (.+)$/);
+  assert.equal(sum, all);
+  await page.click(".token-tools .seg >> text=prefill");
+  assert.match(await line(), /^A prompt of [\d,]+ tokens takes [\d.]+ ms: each stage/);
+  assert.deepEqual(await marked(), [0, 0]);
+  await page.emulateMedia({ reducedMotion: "no-preference" });
+  await page.click(".token-tools >> text=One token");
+  await page.waitForFunction(() => document.querySelector(".token-tools .token-line").textContent.startsWith("2 of 5"));
+  await page.click(".token-tools >> text=Pause");
+  assert.equal(await page.locator(".token").count(), 1);
+  await accessible(page, "a token through equal devices");
 }
 
 /** A tool that is empty has examples that a click answers; a question in words is understood. */

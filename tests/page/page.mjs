@@ -217,12 +217,24 @@ async function looked(browser, address, engine) {
   }
 }
 
+/** The largest contentful paint of the first visit, ms: the median of some, each with empty caches. */
+async function painted(browser, address) {
+  const all = [];
+  for (let number = 0; number < 5; number += 1) {
+    const { page, close } = await opened(browser, address);
+    await page.goto(address);
+    await page.waitForFunction(() => document.querySelector("nav [aria-current]"));
+    all.push(await page.evaluate(() => new Promise((done) => new PerformanceObserver((list) => done(list.getEntries().at(-1).startTime)).observe({ type: "largest-contentful-paint", buffered: true }))));
+    await close();
+  }
+  return all.toSorted((a, b) => a - b)[2];
+}
+
 async function whole(browser, { address, stop }, engine) {
   try {
     const begun = performance.now();
     const { page, faults, close } = await opened(browser, address);
     await page.goto(address);
-    const paint = await page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0]?.startTime);
     await page.waitForFunction(() => document.querySelector("nav [aria-current]"));
     assert.match(await page.textContent("[data-page=answer] h1"), /output tok\/s/);
     await numbers(page, address);
@@ -236,7 +248,8 @@ async function whole(browser, { address, stop }, engine) {
     await close();
     await instruments(browser, address);
     await looked(browser, address, engine);
-    console.log(`${engine}: every view; first paint ${Math.round(paint)} ms; ${Math.round((performance.now() - begun) / 1e3)} s`);
+    const paint = await painted(browser, address);
+    console.log(`${engine}: every view; largest paint ${Math.round(paint)} ms; ${Math.round((performance.now() - begun) / 1e3)} s`);
   } finally {
     stop();
   }

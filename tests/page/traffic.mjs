@@ -94,6 +94,13 @@ async function traced(page, address) {
   await page.waitForFunction(() => location.hash.includes("traffic.trace"));
   await settled(page);
   assert.match(await title(page), /^Under the trace of 4 requests\/s, /);
+  // Its rate is its own: the curve is over its speed.
+  await page.waitForSelector(`${HERE} .goodput [aria-label^='Goodput over the speed of the trace, 7']`, { timeout: 120000 });
+  assert.equal(await page.locator(`${HERE} .goodput .point`).count(), 7);
+  assert.equal(await page.locator(`${HERE} .goodput .slo-handle, ${HERE} .goodput button:visible`).count(), 0);
+  await page.focus(`${HERE} .goodput .graph`);
+  await page.keyboard.press("End");
+  assert.match(await page.textContent(`${HERE} .goodput .tip`), /16 requests\/s.*speed\s*4 x/s);
   assert.match(await page.textContent(`${HERE} .sub`), /^Day\.csv · seed 1 .* of 400 simulated requests count/);
   const shown = await texts(page, `${HERE} .metrics .card`);
   await page.reload();
