@@ -24,6 +24,7 @@ pub mod emit;
 pub mod estimate;
 mod exit;
 pub mod explain;
+mod explore;
 mod first;
 pub mod fleet;
 pub mod inspect;
@@ -143,6 +144,9 @@ pub struct Cli {
     /// Print a short link with the scenario and its overrides instead of an answer; --scenario reads it
     #[arg(long, global = true, conflicts_with = "bundle", help_heading = "Output")]
     pub permalink: bool,
+    /// Explore the rows of the answer on the terminal: filter, sort, other users, context or format; ends with its command
+    #[arg(short, long, global = true, conflicts_with_all = ["bundle", "permalink"], help_heading = "Output")]
+    pub interactive: bool,
     /// Read further words of the command line from a file, or `-`: on any number of lines, quoted as for a shell, without running anything; # begins a comment
     #[arg(long, global = true, value_name = "FILE", help_heading = "Output")]
     pub arguments_file: Option<PathBuf>,
@@ -315,8 +319,8 @@ impl Cli {
     }
 }
 
-/// Reads the user's defaults and runs a command; `bare` means that the command line is empty.
-fn run(mut cli: Cli, bare: bool) -> Result<ExitStatus, CliError> {
+/// Reads the user's defaults into a command that takes them.
+fn with_defaults(cli: &mut Cli) -> Result<UserDefaults, Error> {
     let ignored = cli.no_config;
     let mut defaults = UserDefaults::default();
     if let Some((own, applied)) = cli.subcommand().defaults() {
@@ -326,6 +330,12 @@ fn run(mut cli: Cli, bare: bool) -> Result<ExitStatus, CliError> {
         // Both share the inputs that were applied, which the output names.
         (*own, *applied) = (defaults.clone(), defaults.applied.clone());
     }
+    Ok(defaults)
+}
+
+/// Reads the user's defaults and runs a command; `bare` means that the command line is empty.
+fn run(mut cli: Cli, bare: bool) -> Result<ExitStatus, CliError> {
+    let defaults = with_defaults(&mut cli)?;
     run_command(cli, bare).map_err(|error| match error {
         CliError::Input(fault) => CliError::Input(defaults.located(fault)),
         CliError::Output(error) => CliError::Output(error),
@@ -349,6 +359,9 @@ fn run_command(mut cli: Cli, bare: bool) -> Result<ExitStatus, CliError> {
 }
 
 fn answer(mut cli: Cli, catalog: &Catalog, bare: bool) -> Result<ExitStatus, CliError> {
+    if cli.interactive {
+        return explore::explore(catalog, &command_line::words());
+    }
     if cli.permalink {
         let (name, question) = cli.request(catalog)?;
         return output::OutputArgs::default().write(&format!("{}\n", link_of(name, &question)?));

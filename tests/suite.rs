@@ -39,6 +39,7 @@ mod hostile;
 mod http;
 mod images;
 mod imports;
+mod interactive;
 mod launch;
 mod laws;
 mod limits;

@@ -35,8 +35,8 @@ pub trait Subcommand {
 
     /// Name and JSON of the question that it poses.
     fn question(&self, _catalog: &Catalog) -> Result<(&'static str, Value), Error> {
-        let fix = "omit --bundle, or use a command that answers a question";
-        Err(Error::new("bundle", "a command without an answer", "a request", fix))
+        let fix = "omit --bundle, --permalink or --interactive, or use a command that answers a question";
+        Err(Error::new("command", "one that answers no question", "a command with an answer", fix))
     }
 
     /// The places of the user's defaults and of those that its output names, where defaults apply.
