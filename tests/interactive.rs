@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// Time for an answer between keys.
-const ANSWERED: Duration = Duration::from_secs(3);
+const ANSWERED: Duration = Duration::from_secs(6);
 
 /// What the program wrote in a terminal of util-linux's `script`, with keys between which it answers; and its exit code.
 fn in_terminal(words: &str, keys: &[&str]) -> (String, Option<i32>) {
