@@ -252,8 +252,10 @@ async function address(view = state.view) {
 async function keep(view, changes) {
   kept.pick(view, changes);
   if (state.view !== view) return;
+  const here = location.hash;
   const next = await address(view);
-  if (state.view !== view) return;
+  // Where the reader has gone on, the address is the next question's.
+  if (state.view !== view || location.hash !== here) return;
   history.replaceState(null, "", next);
   document.documentElement.dataset.opened = location.hash;
 }

@@ -635,6 +635,7 @@ async function joined(page, address) {
   await page.waitForFunction(() => /12.5 GB\/s/.test(document.querySelector(".hub.idle")?.textContent));
   await page.click(".seg >> text=GPUs");
   assert.equal(await page.locator(".groups .device").count(), 16);
+  await settled(page);
   await travelled(page, address);
 }
 
