@@ -360,7 +360,7 @@ fn run_command(mut cli: Cli, bare: bool) -> Result<ExitStatus, CliError> {
 
 fn answer(mut cli: Cli, catalog: &Catalog, bare: bool) -> Result<ExitStatus, CliError> {
     if cli.interactive {
-        return explore::explore(catalog, &command_line::words());
+        return explore::explore(catalog, command_line::words());
     }
     if cli.permalink {
         let (name, question) = cli.request(catalog)?;

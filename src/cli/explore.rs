@@ -31,7 +31,7 @@ const POLL: Duration = Duration::from_millis(100);
 ///
 /// # Errors
 /// Standard input or output is no terminal, or the command answers no question, or a faulty one.
-pub fn explore(catalog: &Catalog, words: &[String]) -> Result<ExitStatus, CliError> {
+pub fn explore(catalog: &Catalog, words: Vec<String>) -> Result<ExitStatus, CliError> {
     if !(std::io::stdin().is_terminal() && std::io::stdout().is_terminal()) {
         let fix = "leave --interactive out, or run it on a terminal";
         return Err(Error::new("interactive", "no terminal", "a terminal as input and output", fix).into());

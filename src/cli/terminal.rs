@@ -14,20 +14,24 @@ pub fn width() -> usize {
     named.or_else(measured).map_or(WIDTH, |width: usize| width.clamp(NARROWEST, WIDTH))
 }
 
-/// The words after the program's name without the format and the file of the output, as a shell reads them.
+/// The words after the program's name without those that say how the answer is written, as a shell reads them.
 pub fn typed() -> String {
-    const OUTPUT: [&str; 2] = ["--format", "--out"];
-    let mut words = Vec::new();
-    let typed = command_line::words();
-    let mut all = typed.iter();
+    without_output(command_line::words()).iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")
+}
+
+/// Words without the format, the file and the screen of the output.
+pub fn without_output(words: Vec<String>) -> Vec<String> {
+    const WITH_VALUE: [&str; 2] = ["--format", "--out"];
+    let mut kept = Vec::new();
+    let mut all = words.into_iter();
     while let Some(word) = all.next() {
         match word.split_once('=').map_or(word.as_str(), |(flag, _)| flag) {
-            flag if OUTPUT.contains(&flag) => {
+            flag if WITH_VALUE.contains(&flag) => {
                 let _value = if flag == word { all.next() } else { None };
             }
-            "--json" => {}
-            _ => words.push(shell_word(word)),
+            "--json" | "--interactive" | "-i" => {}
+            _ => kept.push(word),
         }
     }
-    words.join(" ")
+    kept
 }

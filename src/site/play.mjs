@@ -18,7 +18,8 @@ export function steps(placement, phase) {
 
 /**
  * The steps of a token through one replica of a plan: a stage computes its layers, its devices exchange their parts, the
- * next stage gets the result; their times add up to the whole.
+ * next stage gets the result; their times add up to the whole. The answer times a kind of layer, not a stage: each stage has
+ * the share of its number of layers.
  */
 export function passes({ plan, detail }, phase) {
   const pool = plan[phase];
@@ -37,7 +38,7 @@ export function passes({ plan, detail }, phase) {
     const held = `layers ${before} to ${before + count - 1}${stage === last ? " and the head" : ""}`;
     before += count;
     const sent = ms(true);
-    const exchange = sent > 0 ? [{ on: staged(stage), stage, exchanges: true, what: `${staged(stage)}: its devices exchange their parts`, ms: sent }] : [];
+    const exchange = sent > 0 ? [{ on: staged(stage), stage, what: `${staged(stage)}: its devices exchange their parts`, ms: sent }] : [];
     const send = stage < last ? [{ on: staged(stage), next: staged(stage + 1), stage, ms: rest / last }] : [];
     return [{ on: staged(stage), stage, layers: held, ms: ms(false) + (last ? 0 : rest) }, ...exchange, ...send];
   });

@@ -35,7 +35,7 @@ fn run_on(scenario: Scenario, load: PointLoad) -> (RunRecord, BenchMetrics) {
     let of = |metric| closed.get(metric, None);
     let [ttft_ms_p50, tpot_ms_p50] = [Metric::Ttft, Metric::Tpot].map(of);
     let closed = BenchMetrics { ttft_ms_p50, tpot_ms_p50, ..BenchMetrics::default() };
-    let repeats = run.repeats.clone().map(|repeats| RunRepeats { stable: true, ..repeats });
+    let repeats = run.repeats.map(|repeats| RunRepeats { stable: true, ..repeats });
     (RunRecord { repeats, ..run }, closed)
 }
 
@@ -129,7 +129,7 @@ fn a_record_is_predicted_as_the_plan_that_ran() {
         let (made, again) =
             (run.prediction.clone().unwrap(), predicted_again(&run, &GivenRunFacts::default()));
         let again = again.unwrap_or_else(|why| panic!("{:?}: {why}", run.plan));
-        assert_eq!(again.fits, true, "{:?}", run.plan);
+        assert!(again.fits, "{:?}", run.plan);
         // The server counted the tokens of the prompts.
         is_near(Some(again.tpot_ms), made.tpot_ms, 0.01);
         is_near(Some(again.ttft_ms), made.ttft_ms, 0.03);
@@ -143,15 +143,8 @@ fn a_record_is_predicted_as_the_plan_that_ran() {
             assert!(predicted_again(&of_system, &given).is_ok());
         }
     }
-    let streamed = at_home("1 x tp1, weights gguf-q8_0, kv fp16, offload experts");
-    let other = Scenario { runtime: Some("vllm".to_owned()), ..streamed };
-    let other = Scenario {
-        deployment: Some(Deployment {
-            plan: Some("1 x tp1, weights bf16, kv bf16, offload experts".to_owned()),
-            ..Deployment::default()
-        }),
-        ..other
-    };
+    let streamed = "1 x tp1, weights bf16, kv bf16, offload experts";
+    let other = Scenario { runtime: Some("vllm".to_owned()), ..at_home(streamed) };
     let (run, _) = run_on(other, PointLoad::Clients(1));
     let why = predicted_again(&run, &GivenRunFacts::default()).unwrap_err();
     assert!(why.starts_with("plan: `") && why.contains("offload experts"), "{why}");

@@ -254,8 +254,7 @@ fn within(widths: &[u16], chosen: usize, all: u16) -> Vec<usize> {
         }
         columns
     };
-    let begins = (0..widths.len()).map(from);
-    begins.into_iter().find(|columns| columns.contains(&chosen)).unwrap_or_default()
+    (0..widths.len()).map(from).find(|columns| columns.contains(&chosen)).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 
 use super::rows::AnswerRows;
+use crate::cli::terminal::without_output;
 use crate::cli::{clap_error, command, parsed, with_defaults};
 use crate::report::format::Format;
 use crate::request::{RequestControl, entry};
@@ -10,9 +11,7 @@ use crate::spec::error::Error;
 use crate::spec::writer::shell_word;
 use crate::store::catalog::Catalog;
 
-const PROGRAM: &str = "mantile-opt";
-/// Flags that say how an answer is written.
-const OUTPUT: [&str; 4] = ["interactive", "format", "out", "json"];
+const PROGRAM: &str = env!("CARGO_PKG_NAME");
 
 /// The words after the name of the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,8 +26,8 @@ struct FlagForm {
 
 impl ExploredWords {
     /// Words without those that say how an answer is written.
-    pub(super) fn of(words: &[String]) -> ExploredWords {
-        OUTPUT.iter().fold(ExploredWords(words.to_vec()), |words, flag| words.without(flag))
+    pub(super) fn of(words: Vec<String>) -> ExploredWords {
+        ExploredWords(without_output(words))
     }
 
     /// The command, as a shell reads it.
@@ -141,8 +140,7 @@ mod tests {
     use super::*;
 
     fn words(text: &str) -> ExploredWords {
-        let all: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
-        ExploredWords::of(&all)
+        ExploredWords::of(text.split_whitespace().map(str::to_owned).collect())
     }
 
     #[test]
