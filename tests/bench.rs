@@ -297,10 +297,11 @@ fn latencies_under_a_rate_count_from_the_scheduled_time() {
     let since = |number: usize, one: &SentAnswer| {
         (*one.tokens.last().unwrap() - begun).as_secs_f64() * 1e3 - number as f64 * 1e3 / 30.0
     };
-    let mut truth: Vec<f64> = sent.iter().enumerate().map(|(number, one)| since(number, one)).collect();
+    let truth: Vec<f64> = sent.iter().enumerate().map(|(number, one)| since(number, one)).collect();
     assert!(truth.len() == 60 && truth[59] > 1000.0, "{truth:?}");
-    near("median", run.metrics.latency_ms_p50, quantile(&mut truth, 0.5), 1.0);
-    near("p99", run.metrics.latency_ms_p99, quantile(&mut truth, 0.99), 3.0);
+    // By the nearest rank: each waits longer than the one before, so that neighbours differ by 17 ms.
+    near("median", run.metrics.latency_ms_p50, truth[29], 1.0);
+    near("p99", run.metrics.latency_ms_p99, truth[59], 3.0);
     assert!(run.repeats.unwrap().e2e_variation.is_none());
     assert_eq!((run.rate_per_s, run.arrival_variation, run.concurrency), (Some(30.0), Some(0.0), None));
     assert!(run.client.unwrap().late_ms_p99.unwrap() < 20.0, "{:?}", run.client);
