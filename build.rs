@@ -1,4 +1,5 @@
-//! Packs the catalogue for the program: each file compressed, so that a command unpacks only those that it reads.
+//! Packs the catalogue for the program: each file compressed, so that a command unpacks only those that it reads. A module
+//! has them as they are: it is compressed as a whole on its way to a browser, which more than halves their size once more.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,6 +12,8 @@ const CONFIG: &str = ",\n  \"config\": {";
 
 fn main() -> io::Result<()> {
     let (root, out) = (folder_of("CARGO_MANIFEST_DIR")?, folder_of("OUT_DIR")?);
+    let is_module = env::var_os("CARGO_CFG_TARGET_ARCH").is_some_and(|arch| arch == "wasm32");
+    let packed = |text: &[u8]| miniz_oxide::deflate::compress_to_vec(text, if is_module { 0 } else { 9 });
     let mut files = BTreeSet::new();
     for folder in FOLDERS {
         println!("cargo::rerun-if-changed={folder}");
@@ -21,7 +24,7 @@ fn main() -> io::Result<()> {
     let mut heads = String::new();
     for (number, (folder, name)) in files.iter().enumerate() {
         let text = fs::read(root.join(folder).join(name))?;
-        fs::write(out.join(format!("{number}.deflate")), miniz_oxide::deflate::compress_to_vec(&text, 9))?;
+        fs::write(out.join(format!("{number}.deflate")), packed(&text))?;
         let bytes = format!("include_bytes!(concat!(env!(\"OUT_DIR\"), \"/{number}.deflate\"))");
         let start = heads.len();
         if let Some((head, _)) = std::str::from_utf8(&text).ok().and_then(|text| text.split_once(CONFIG)) {
@@ -33,7 +36,7 @@ fn main() -> io::Result<()> {
             text.len()
         ));
     }
-    fs::write(out.join("heads.deflate"), miniz_oxide::deflate::compress_to_vec(heads.as_bytes(), 9))?;
+    fs::write(out.join("heads.deflate"), packed(heads.as_bytes()))?;
     let bytes = "include_bytes!(concat!(env!(\"OUT_DIR\"), \"/heads.deflate\"))";
     table.push_str(&format!("];\nstatic HEADS: (usize, &[u8]) = ({}, {bytes});\n", heads.len()));
     fs::write(out.join("catalogue.rs"), table)

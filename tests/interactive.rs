@@ -1,35 +1,43 @@
 //! `--interactive` on a terminal: the real program in a pseudo-terminal, driven by keys.
 #![cfg(target_os = "linux")]
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
-/// Time for an answer between keys.
-const ANSWERED: Duration = Duration::from_secs(6);
+/// How the program takes the screen of a terminal, when it has its first answer.
+const SCREEN: &[u8] = b"\x1b[?1049h";
 
-/// What the program wrote in a terminal of util-linux's `script`, with keys between which it answers; and its exit code.
-fn in_terminal(words: &str, keys: &[&str]) -> (String, Option<i32>) {
+/// What the program wrote in a terminal of util-linux's `script`, with keys after its first answer; and its exit code.
+/// Keys that are typed during later answers wait for these.
+fn in_terminal(words: &str, keys: &str) -> (String, Option<i32>) {
     let line =
         format!("stty rows 30 cols 140; exec {} --no-config {words}", env!("CARGO_BIN_EXE_mantile-opt"));
     let mut script = Command::new("script");
     script.args(["--quiet", "--return", "--command", &line, "/dev/null"]).env("TERM", "xterm");
-    let child = script.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let child = script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
     let mut child = child.expect("util-linux has `script`");
-    let mut typed = child.stdin.take().unwrap();
-    for key in keys {
-        std::thread::sleep(ANSWERED);
-        typed.write_all(key.as_bytes()).unwrap();
+    let (mut typed, mut output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let (mut shown, mut part) = (Vec::new(), [0; 4096]);
+    let mut is_typed = keys.is_empty();
+    loop {
+        let length = output.read(&mut part).unwrap();
+        if length == 0 {
+            break;
+        }
+        shown.extend_from_slice(&part[..length]);
+        if !is_typed && shown.windows(SCREEN.len()).any(|window| window == SCREEN) {
+            typed.write_all(keys.as_bytes()).unwrap();
+            is_typed = true;
+        }
     }
-    let found = child.wait_with_output().unwrap();
-    drop(typed);
-    (String::from_utf8_lossy(&found.stdout).into_owned(), found.status.code())
+    let status = child.wait().unwrap();
+    (String::from_utf8_lossy(&shown).into_owned(), status.code())
 }
 
 #[test]
 fn keys_change_the_question_and_the_program_ends_with_its_command() {
     let words = "-m Llama-3.1-8B -H 1xh100 -i";
-    let (shown, code) = in_terminal(words, &["s/fp8\r", ":isl 300\r", ":isk 4\r", "d\r"]);
+    let (shown, code) = in_terminal(words, "s/fp8\r:isl 300\r:isk 4\rd\r");
     assert_eq!(code, Some(0), "{shown}");
     for part in ["with `fp8`", "`--isk`", "usd_per_month"] {
         assert!(shown.contains(part), "no {part}: {shown:?}");
@@ -56,6 +64,6 @@ fn it_needs_a_terminal_and_an_answer() {
     let found = Command::new(env!("CARGO_BIN_EXE_mantile-opt")).args(["recommend", "-i"]).output().unwrap();
     let fault = String::from_utf8_lossy(&found.stderr).into_owned();
     assert!(found.status.code() == Some(2) && fault.contains("interactive"), "{fault}");
-    let (shown, code) = in_terminal("completions bash -i", &[]);
+    let (shown, code) = in_terminal("completions bash -i", "");
     assert!(code == Some(2) && shown.contains("one that answers no question"), "{shown}");
 }

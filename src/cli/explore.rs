@@ -5,13 +5,14 @@ mod rows;
 mod screen;
 mod words;
 
+use std::collections::VecDeque;
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use ratatui::DefaultTerminal;
-use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind};
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind};
 
 use super::deadline::with_deadline;
 use super::{CliError, ExitStatus};
@@ -56,12 +57,13 @@ fn shown(
     mut words: ExploredWords,
     mut screen: Screen,
 ) -> std::io::Result<(ExploredWords, Option<String>)> {
+    let mut early = VecDeque::new();
     loop {
         terminal.draw(|frame| screen.draw(frame, &words.command()))?;
-        let Event::Key(key) = event::read()? else { continue };
-        if key.kind != KeyEventKind::Press {
-            continue;
-        }
+        let key = match early.pop_front() {
+            Some(key) => key,
+            None => next_key()?,
+        };
         match screen.press(key) {
             ScreenStep::Stay => {}
             ScreenStep::Leave => return Ok((words, None)),
@@ -72,7 +74,7 @@ fn shown(
             ScreenStep::Change(text) => {
                 let changed = words.changed(&text);
                 let answered = changed.and_then(|next| {
-                    let rows = searched(terminal, &mut screen, catalog, &next)?;
+                    let rows = searched(terminal, &mut screen, catalog, &next, &mut early)?;
                     Ok((next, rows))
                 });
                 match answered {
@@ -87,6 +89,22 @@ fn shown(
     }
 }
 
+/// The next key that is pressed; at other events the screen is as it was.
+fn next_key() -> std::io::Result<KeyEvent> {
+    loop {
+        if let Some(key) = pressed(event::read()?) {
+            return Ok(key);
+        }
+    }
+}
+
+fn pressed(event: Event) -> Option<KeyEvent> {
+    match event {
+        Event::Key(key) if key.kind == KeyEventKind::Press => Some(key),
+        _ => None,
+    }
+}
+
 /// Says when a search has ended, whichever way.
 struct SearchEnd<'a>(&'a AtomicBool);
 
@@ -96,12 +114,14 @@ impl Drop for SearchEnd<'_> {
     }
 }
 
-/// The rows of a changed question. A key stops its search, which then has the best found so far.
+/// The rows of a changed question. Esc stops its search, which then has the best found so far; other keys are for what
+/// follows, `early`.
 fn searched(
     terminal: &mut DefaultTerminal,
     screen: &mut Screen,
     catalog: &Catalog,
     words: &ExploredWords,
+    early: &mut VecDeque<KeyEvent>,
 ) -> Result<AnswerRows, Error> {
     let (stopped, ended, begun) = (AtomicBool::new(false), AtomicBool::new(false), Instant::now());
     std::thread::scope(|scope| {
@@ -111,9 +131,16 @@ fn searched(
                 screen
                     .say(format!("Searching for {} s; Esc takes the best so far", begun.elapsed().as_secs()));
                 let _ = terminal.draw(|frame| screen.draw(frame, &words.command()));
-                let pressed = event::poll(POLL).unwrap_or(false).then(event::read);
-                if matches!(pressed, Some(Ok(Event::Key(key))) if key.code == KeyCode::Esc) {
-                    stopped.store(true, Relaxed);
+                let next = event::poll(POLL).unwrap_or(false).then(event::read);
+                match next.and_then(Result::ok).and_then(pressed) {
+                    Some(key) if key.code == KeyCode::Esc => stopped.store(true, Relaxed),
+                    Some(key) => {
+                        if screen::leaves(key) {
+                            stopped.store(true, Relaxed);
+                        }
+                        early.push_back(key);
+                    }
+                    None => {}
                 }
             }
         });

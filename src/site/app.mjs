@@ -40,7 +40,7 @@ const SLOW_MS = 1000;
 const SECTIONS = ["answer", "why", "numbers", "where", "assumptions"];
 const ANSWERED = [...SECTIONS, "traffic"];
 
-const state = { view: "answer", files: {}, shown: null, early: false, last: null, trail: [], searches: 0, targets: [] };
+const state = { view: "answer", files: {}, shown: null, early: false, last: null, trail: [], searches: 0, openings: 0, targets: [] };
 const said = states({
   again: () => void opened(),
   back: () => void go(state.answered?.view ?? "answer", Object.fromEntries([...Object.keys(forms.fields(question)).map((key) => [key, ""]), ...Object.entries(state.answered?.fields ?? {})])),
@@ -255,9 +255,16 @@ async function keep(view, changes) {
   const here = location.hash;
   const next = await address(view);
   // Where the reader has gone on, the address is the next question's.
-  if (state.view !== view || location.hash !== here) return;
+  if (state.view === view && location.hash === here) replaced(next);
+}
+
+/** Another address for what is shown or on its way. */
+function replaced(next) {
+  const { dataset } = document.documentElement;
+  const shown = dataset.opened === location.hash;
   history.replaceState(null, "", next);
-  document.documentElement.dataset.opened = location.hash;
+  state.address = location.hash;
+  if (shown) dataset.opened = location.hash;
 }
 
 /** Changes the question by its address, so that Back undoes it. */
@@ -268,10 +275,15 @@ async function go(view, changes = {}) {
   location.hash = next;
 }
 
+/** Answers the address. Of two that overlap, the newer one counts: its fields, its faults, and when it is answered. */
 async function opened() {
+  const number = (state.openings += 1);
+  const superseded = () => number !== state.openings;
+  state.address = location.hash;
   try {
     const { view, fields, files, own = {}, permalink, pins: given } = await link.read(location.hash);
     const linked = permalink ? JSON.parse(await source.answer("permalink", { link: permalink }, "json")).question.scenario : fields;
+    if (superseded()) return;
     const [unknown] = forms.unknown(question, flat(linked));
     if (unknown) throw new Error(`this link has the key "${unknown}", which the page does not know; it was not answered without it`);
     if (page(view)) kept.restored(page(view), own);
@@ -292,9 +304,10 @@ async function opened() {
       await opening(page(state.view));
     }
   } catch (fault) {
-    failed(fault, question);
+    if (!superseded()) failed(fault, question);
   }
-  document.documentElement.dataset.opened = location.hash;
+  // Not `location.hash`: the next address may be there before its event.
+  if (!superseded()) document.documentElement.dataset.opened = state.address;
 }
 
 /** A scenario as fields. */
@@ -574,10 +587,7 @@ const board = pinboard($("compared"), {
   question, chips: line, search, answer, go, keep, counted, flat,
   list: (kind) => list(kind),
   files: () => state.files,
-  addressed: async () => {
-    history.replaceState(null, "", await address());
-    document.documentElement.dataset.opened = location.hash;
-  },
+  addressed: async () => replaced(await address()),
   explain: (number, subject) => {
     Object.assign(state, { trail: [], subject });
     return explain(number);
@@ -758,9 +768,8 @@ function slid(input) {
   clearTimeout(state.sliding);
   state.sliding = setTimeout(async () => {
     // Before the answer, whose last parts may come after the next address.
-    history.replaceState(null, "", await address());
+    replaced(await address());
     await ask();
-    document.documentElement.dataset.opened = location.hash;
     page("answer").querySelector("[data-slider]")?.focus();
   }, 60);
 }

@@ -38,6 +38,11 @@ enum Typing {
     Flag(String),
 }
 
+/// Whether a key leaves at any time.
+pub(super) fn leaves(key: KeyEvent) -> bool {
+    key.modifiers.contains(KeyModifiers::CONTROL) && key.code == KeyCode::Char('c')
+}
+
 /// An answer on the screen.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Screen {
@@ -94,8 +99,7 @@ impl Screen {
 
     pub(super) fn press(&mut self, key: KeyEvent) -> ScreenStep {
         self.message.clear();
-        let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
-        if is_control && key.code == KeyCode::Char('c') {
+        if leaves(key) {
             return ScreenStep::Leave;
         }
         match self.typing.take() {

@@ -19,8 +19,9 @@ const LEAST_TOTAL: f64 = 1_073_741_824.0;
 const PER_THREAD: f64 = 67_108_864.0;
 /// Smaller arrays would measure caches.
 const LEAST_USEFUL: f64 = 134_217_728.0;
-/// Passes go on for this long, and there are at least two.
-const TIME: Duration = Duration::from_millis(400);
+/// Passes, as many as STREAM's; fewer, at least two, where memory is so slow that they would take longer than [`TIME`].
+const PASSES: usize = 10;
+const TIME: Duration = Duration::from_secs(1);
 const ARRAYS: f64 = 3.0;
 const ELEMENT: f64 = size_of::<u64>() as f64;
 /// Arrays that are read.
@@ -84,7 +85,7 @@ pub fn bandwidth(most: f64) -> Option<MeasuredBandwidth> {
     let bytes = (length * threads) as f64 * ARRAYS * ELEMENT;
     let start = Instant::now();
     let (mut read, mut triad, mut passes) = (0.0_f64, 0.0_f64, 0);
-    while passes < 2 || start.elapsed() < TIME {
+    while passes < 2 || (passes < PASSES && start.elapsed() < TIME) {
         triad = triad.max(bytes / seconds(&pool, &arrays, ThreadArrays::triad));
         read = read.max(bytes * READ / ARRAYS / seconds(&pool, &arrays, ThreadArrays::read));
         passes += 1;
