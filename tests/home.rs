@@ -128,12 +128,14 @@ fn decode_of_experts_on_the_host_is_its_closed_form() {
     // 8 of 128 experts of three matrices of 2048 x 768, at 4.8944 bits.
     let elements = 8.0 * 3.0 * 2048.0 * 768.0;
     let machine = problem.formats[0].plain();
-    let chip = &machine.host.as_ref().expect("a host").processor.chip;
+    let processor = &machine.host.as_ref().expect("a host").processor;
+    let chip = &processor.chip;
     let activations = 8.0 * (2.0 * 2048.0 + 3.0 * 768.0) * 2.0;
     let bytes = elements * 4.8944 / 8.0 + activations;
     let moving: f64 = bytes / (96e9 * chip.moe_memory.value());
-    // Arithmetic at a quarter of the peak and loads take turns.
-    let computing = 2.0 * elements / (0.25 * 2.918e12);
+    // Arithmetic, at its share of the peak, and loads take turns.
+    let share = processor.decode_compute.as_ref().expect("that of llama.cpp").value();
+    let computing = 2.0 * elements / (share * 2.918e12);
     let expected = 17.0 * 1e3 * (moving + computing);
     assert!((found / expected - 1.0).abs() < 1e-9, "{found} ms, expected {expected} ms");
 }
