@@ -283,6 +283,39 @@ fn figures_of_the_machine_replace_those_of_the_catalogue() {
     assert_eq!((peak("cloud-vm"), peak("cloud-epyc")), (128e9, 512e9));
 }
 
+/// Of the processors of a machine, those count that a container, `taskset` or `numactl` leaves to a process.
+#[test]
+fn processors_that_may_not_be_used_do_not_count() {
+    let within = |list: &str, quota: &str| {
+        let mut outputs = outputs("epyc-server");
+        let status = format!("Name:\tx\nCpus_allowed:\tff\nCpus_allowed_list:\t{list}\n");
+        for (tool, text) in
+            [(MachineTool::AllowedProcessors, status), (MachineTool::ProcessorLimit, quota.into())]
+        {
+            outputs.0.insert(tool, ToolOutput::Text(text));
+        }
+        outputs
+    };
+    let found = |list: &str, quota: &str| {
+        let machine = report(within(list, quota), false).host;
+        let device = on(within(list, quota)).hardware("local").unwrap().device;
+        (machine.sockets, machine.cores, device.peak[&Arithmetic::Fp32].value, device.id)
+    };
+    let whole = on(outputs("epyc-server")).hardware("local").unwrap().device;
+    let socket = whole.peak[&Arithmetic::Fp32].value;
+    let own = |cores: u64| (1, Some(cores), cores as f64 * 32.0 * 2e9, "unlisted-processor".to_owned());
+    assert_eq!(found("0-15", "max 100000"), (2, Some(16), socket, whole.id.clone()));
+    assert_eq!(found("0-7", "max 100000"), (1, Some(8), socket, whole.id.clone()), "a whole socket");
+    assert_eq!(found("0-2,9", "max 100000"), own(4));
+    assert_eq!(found("0-15", "150000 100000"), own(2));
+    assert_eq!(found("0-7", "1600000 100000"), (1, Some(8), socket, whole.id.clone()), "more than there are");
+    // What cannot be read limits nothing.
+    assert_eq!(found("0-x", "many"), (2, Some(16), socket, whole.id.clone()));
+    assert_eq!(found("99", "1 0"), (2, Some(16), socket, whole.id));
+    let notes = report(within("0-2,9", "max 100000"), false).notes.join(" ");
+    assert!(notes.contains("Only some of the cores of this processor may be used"), "{notes}");
+}
+
 /// The names of `nvidia-smi` in several versions, with the size that selects or rejects a variant.
 #[test]
 fn printed_names_are_devices_or_nothing() {

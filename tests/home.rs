@@ -14,10 +14,11 @@ use mantile::serving::instance::Instance;
 use mantile::serving::iteration::prefill;
 use mantile::spec::host_part::{HostPart, HostedTensors};
 use mantile::spec::offload::Offload;
+use mantile::spec::runtime::Runtime;
 use mantile::spec::scenario::Scenario;
 use mantile::store::catalog::Catalog;
 
-use super::ask::{ask, on};
+use super::ask::{CATALOG, ask, on};
 
 mod devices;
 mod placed;
@@ -128,13 +129,13 @@ fn decode_of_experts_on_the_host_is_its_closed_form() {
     // 8 of 128 experts of three matrices of 2048 x 768, at 4.8944 bits.
     let elements = 8.0 * 3.0 * 2048.0 * 768.0;
     let machine = problem.formats[0].plain();
-    let processor = &machine.host.as_ref().expect("a host").processor;
-    let chip = &processor.chip;
+    let chip = &machine.host.as_ref().expect("a host").processor.chip;
     let activations = 8.0 * (2.0 * 2048.0 + 3.0 * 768.0) * 2.0;
     let bytes = elements * 4.8944 / 8.0 + activations;
     let moving: f64 = bytes / (96e9 * chip.moe_memory.value());
-    // Arithmetic, at its share of the peak, and loads take turns.
-    let share = processor.decode_compute.as_ref().expect("that of llama.cpp").value();
+    // Arithmetic, at its share of the stated peak, and loads take turns.
+    let profile = CATALOG.load::<Runtime>("llama.cpp").expect("a runtime").host.expect("it computes there");
+    let share = profile.decode.expect("a share").value;
     let computing = 2.0 * elements / (share * 2.918e12);
     let expected = 17.0 * 1e3 * (moving + computing);
     assert!((found / expected - 1.0).abs() < 1e-9, "{found} ms, expected {expected} ms");

@@ -40,7 +40,7 @@ const SLOW_MS = 1000;
 const SECTIONS = ["answer", "why", "numbers", "where", "assumptions"];
 const ANSWERED = [...SECTIONS, "traffic"];
 
-const state = { view: "answer", files: {}, shown: null, early: false, last: null, trail: [], searches: 0, openings: 0, targets: [] };
+const state = { view: "answer", files: {}, shown: null, early: false, last: null, trail: [], searches: 0, openings: 0, keepings: 0, targets: [] };
 const said = states({
   again: () => void opened(),
   back: () => void go(state.answered?.view ?? "answer", Object.fromEntries([...Object.keys(forms.fields(question)).map((key) => [key, ""]), ...Object.entries(state.answered?.fields ?? {})])),
@@ -252,10 +252,11 @@ async function address(view = state.view) {
 async function keep(view, changes) {
   kept.pick(view, changes);
   if (state.view !== view) return;
-  const here = location.hash;
+  const [keeping, opening] = [(state.keepings += 1), state.openings];
   const next = await address(view);
-  // Where the reader has gone on, the address is the next question's.
-  if (state.view === view && location.hash === here) replaced(next);
+  // A later change has all of this one. Where the reader has gone on, the address is the next question's.
+  const isNewest = keeping === state.keepings && opening === state.openings && state.view === view;
+  if (isNewest && location.hash === state.address) replaced(next);
 }
 
 /** Another address for what is shown or on its way. */

@@ -29,7 +29,7 @@ export function passes({ plan, detail }, phase) {
   const ends = ["embedding", "head"];
   const last = pool.stages.length - 1;
   const name = `${pool.role === "aggregated" ? "replica" : pool.role} 1`;
-  const staged = (stage) => (last ? `${name} stage ${stage + 1}` : name);
+  const staged = (stage) => (last ? `${name} stage ${stage}` : name);
   // What no operator takes is what stages send to each other.
   const rest = Math.max(whole - own, 0);
   let before = 0;

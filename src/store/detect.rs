@@ -27,6 +27,7 @@ use crate::report::machine::{MachineReport, ToolResult};
 use crate::spec::cluster::Cluster;
 use crate::spec::error::Error;
 use crate::spec::rig::Rig;
+use host::ProcessorLimits;
 use machine::{AcceleratorGroup, KnownHost, LocalHardware, is_taken};
 use printed::{PcieSlot, PrintedAccelerator, PrintedHost};
 use recognize::Recognition;
@@ -59,7 +60,8 @@ fn host_of(outputs: &MachineOutputs) -> PrintedHost {
     if let Some(lines) = text(MachineTool::Sysctl) {
         return apple::host(lines);
     }
-    let processor = text(MachineTool::CpuInfo).map(host::linux);
+    let limits = ProcessorLimits::of(text(MachineTool::AllowedProcessors), text(MachineTool::ProcessorLimit));
+    let processor = text(MachineTool::CpuInfo).map(|all| host::linux(all, &limits));
     let (memory, free) = text(MachineTool::MemInfo).map_or((None, None), host::linux_memory);
     let limit = text(MachineTool::MemoryLimit).and_then(printed::number).and_then(printed::memory);
     let within = |size: Option<f64>| size.map(|size| limit.map_or(size, |limit| size.min(limit)));

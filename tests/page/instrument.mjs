@@ -648,14 +648,14 @@ async function travelled(page, address) {
   assert.match(await line(), /^A token takes [\d.]+ ms: each stage computes its layers and sends the result on\.$/);
   await page.focus(".token-tools >> text=One token");
   await page.keyboard.press("Enter");
-  assert.match(await line(), /^1 of 5 · replica 1 stage 1: layers 0 to 39 · [\d.]+ ms, \d+ % · /);
+  assert.match(await line(), /^1 of 5 · replica 1 stage 0: layers 0 to 39 · [\d.]+ ms, \d+ % · /);
   assert.deepEqual(await marked(), [2, 0]);
   await page.keyboard.press("Tab");
   await page.keyboard.press("Enter");
-  assert.match(await line(), /^2 of 5 · replica 1 stage 1: its devices exchange their parts · /);
+  assert.match(await line(), /^2 of 5 · replica 1 stage 0: its devices exchange their parts · /);
   assert.deepEqual(await marked(), [2, 2]);
   await page.keyboard.press("Space");
-  assert.match(await line(), /^3 of 5 · replica 1 stage 1 → replica 1 stage 2 · /);
+  assert.match(await line(), /^3 of 5 · replica 1 stage 0 → replica 1 stage 1 · /);
   assert.deepEqual(await marked(), [2, 4]);
   await page.keyboard.press("Space");
   await page.keyboard.press("Space");

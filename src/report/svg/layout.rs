@@ -118,11 +118,11 @@ fn role_name(role: Role) -> &'static str {
     }
 }
 
-/// `stage 2: layers 20 to 39`.
+/// `stage 1: layers 20 to 39`, counted as ranks are.
 fn stage_words(pool: &PoolReport, stage: u64) -> String {
     let before: u32 = pool.stages.iter().take(stage as usize).sum();
     let here = pool.stages.get(stage as usize).copied().unwrap_or_default();
-    format!("stage {}: layers {before} to {}", stage + 1, (before + here).max(1) - 1)
+    format!("stage {stage}: layers {before} to {}", (before + here).max(1) - 1)
 }
 
 /// Every device in use, rank by rank.

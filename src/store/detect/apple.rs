@@ -30,5 +30,6 @@ pub fn host(text: &str) -> PrintedHost {
         memory: of("hw.memsize").and_then(number).and_then(memory),
         free: None,
         guest: false,
+        limited: false,
     }
 }

@@ -50,25 +50,73 @@ fn core_rate(text: &str) -> Option<CoreRate> {
     MEGAHERTZ.contains(&mega).then_some(CoreRate { clock: mega * 1e6, operations, instructions })
 }
 
-/// The processor in `/proc/cpuinfo`.
-pub fn linux(text: &str) -> PrintedHost {
-    let all = |key: &'static str| values(text, key);
-    let threads = all("processor").count() as u64;
-    let (mut socket, mut sockets, mut cores) = ("", BTreeSet::new(), BTreeSet::new());
-    for line in text.lines() {
-        if let Some(number) = field(line, "physical id") {
-            socket = number;
-            sockets.insert(number);
-        }
-        if let Some(core) = field(line, "core id") {
-            cores.insert((socket, core));
-        }
+/// The processors of a machine that a container, `taskset` or `numactl` leaves to a process.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProcessorLimits {
+    /// Their numbers; empty where they are not printed.
+    allowed: Vec<RangeInclusive<u64>>,
+    /// Their time, in whole processors.
+    quota: Option<u64>,
+}
+
+impl ProcessorLimits {
+    /// By `/proc/self/status` (`0-3,8`) and by the `cpu.max` of a cgroup (microseconds in each period, or `max`).
+    ///
+    /// Sources: <https://man7.org/linux/man-pages/man5/proc_pid_status.5.html>,
+    /// <https://docs.kernel.org/admin-guide/cgroup-v2.html#cpu-interface-files>.
+    pub fn of(status: Option<&str>, quota: Option<&str>) -> ProcessorLimits {
+        let range = |text: &str| {
+            let (first, last) = text.split_once('-').unwrap_or((text, text));
+            Some(first.trim().parse().ok()?..=last.trim().parse().ok()?)
+        };
+        let list = status.and_then(|text| values(text, "Cpus_allowed_list").next());
+        let allowed: Option<Vec<_>> =
+            list.map(|list| list.split(',').map(range).collect()).unwrap_or_default();
+        let processors = |text: &str| {
+            let (time, period) = text.trim().split_once(' ')?;
+            let (time, period) = (number(time)?, number(period).filter(|period| *period > 0.0)?);
+            Some((time / period).ceil().max(1.0) as u64)
+        };
+        ProcessorLimits { allowed: allowed.unwrap_or_default(), quota: quota.and_then(processors) }
     }
-    let cores = Some(cores.len() as u64).filter(|cores| *cores > 0);
+
+    /// The paragraphs of `/proc/cpuinfo` of these processors; all of them where none is.
+    fn paragraphs<'a>(&self, text: &'a str) -> Vec<&'a str> {
+        let all: Vec<&str> = text.split("\n\n").collect();
+        let is_allowed = |paragraph: &&str| {
+            let number = values(paragraph, "processor").next().and_then(|number| number.parse().ok());
+            number.is_none_or(|number: u64| self.allowed.iter().any(|range| range.contains(&number)))
+        };
+        let kept: Vec<&str> = all.iter().copied().filter(is_allowed).collect();
+        if kept.iter().any(|paragraph| values(paragraph, "processor").next().is_some()) { kept } else { all }
+    }
+}
+
+/// The processor in `/proc/cpuinfo`, as far as it may be used.
+pub fn linux(text: &str, limits: &ProcessorLimits) -> PrintedHost {
+    let kept = limits.paragraphs(text);
+    let all = |key: &'static str| kept.iter().flat_map(move |paragraph| values(paragraph, key));
+    let (mut sockets, mut cores) = (BTreeSet::new(), BTreeSet::new());
+    for paragraph in &kept {
+        let of = |key| values(paragraph, key).next();
+        let socket = of("physical id");
+        sockets.extend(socket);
+        cores.extend(of("core id").map(|core| (socket, core)));
+    }
+    let of_sockets = |paragraph: &&str| {
+        let socket = values(paragraph, "physical id").next();
+        socket.is_none_or(|socket| sockets.contains(socket))
+    };
+    let there =
+        text.split("\n\n").filter(of_sockets).flat_map(|paragraph| values(paragraph, "processor")).count();
+    let most = |count: usize| (count as u64).min(limits.quota.unwrap_or(u64::MAX));
+    let threads = most(all("processor").count());
+    let limited = threads < there as u64;
+    let cores = Some(most(cores.len())).filter(|cores| *cores > 0);
     let guest =
         all("flags").next().is_some_and(|flags| flags.split_whitespace().any(|flag| flag == "hypervisor"));
     let count = (sockets.len() as u64).max(1);
-    let whole = !guest && cores.is_none_or(|cores| cores >= count * FEWEST_CORES);
+    let whole = !guest && !limited && cores.is_none_or(|cores| cores >= count * FEWEST_CORES);
     let first = |key| all(key).next();
     // Arm prints numbers in the place of a name.
     let arm = || Some(format!("Arm processor {} {}", first("CPU implementer")?, first("CPU part")?));
@@ -82,6 +130,7 @@ pub fn linux(text: &str) -> PrintedHost {
         memory: None,
         free: None,
         guest,
+        limited,
     }
 }
 
@@ -114,6 +163,7 @@ pub fn windows(text: &str) -> Option<PrintedHost> {
         memory: memory("TotalVisibleMemorySize").and_then(size),
         free: memory("FreePhysicalMemory"),
         guest: false,
+        limited: false,
     })
 }
 

@@ -92,10 +92,10 @@ impl KnownHost {
     }
 
     /// Whether the figures of a whole processor apply. A virtual machine may have a few cores of a large one; one with
-    /// no more bandwidth than a desktop is taken as whole.
+    /// no more bandwidth than a desktop is taken as whole, unless a container or an affinity leaves only some of its cores.
     pub(super) fn is_whole(&self, desktop: f64) -> bool {
         let rate = self.processor.as_ref().and_then(|device| device.memory.bandwidth.as_ref());
-        !self.printed.guest || rate.is_none_or(|rate| rate.value <= desktop)
+        !self.printed.limited && (!self.printed.guest || rate.is_none_or(|rate| rate.value <= desktop))
     }
 
     /// The host of a system's file.

@@ -53,6 +53,8 @@ pub struct PrintedHost {
     pub free: Option<f64>,
     /// It is a virtual machine, which may have only part of a processor.
     pub guest: bool,
+    /// Only part of its processors may be used.
+    pub limited: bool,
 }
 
 /// The arithmetic rate of a core.

@@ -81,6 +81,7 @@ impl KnownHost {
     fn note(&self, desktop: f64) -> Option<String> {
         let why = match &self.processor {
             None => "The catalogue has no such processor",
+            Some(_) if self.printed.limited => "Only some of the cores of this processor may be used",
             Some(_) if !self.is_whole(desktop) => "A virtual machine may have only part of this processor",
             Some(_) => return None,
         };

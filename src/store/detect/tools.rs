@@ -17,6 +17,8 @@ pub enum MachineTool {
     CpuInfo,
     MemInfo,
     MemoryLimit,
+    AllowedProcessors,
+    ProcessorLimit,
     PowerShell,
 }
 
@@ -111,6 +113,18 @@ pub static TOOLS: &[ToolEntry] = &[
         "memory limit of a container",
         &["linux"],
         &[Read("/sys/fs/cgroup/memory.max"), Read("/sys/fs/cgroup/memory/memory.limit_in_bytes")],
+    ),
+    entry(
+        (T::AllowedProcessors, "status"),
+        "processors that may be used",
+        &["linux"],
+        &[Read("/proc/self/status")],
+    ),
+    entry(
+        (T::ProcessorLimit, "cpu.max"),
+        "processor limit of a container",
+        &["linux"],
+        &[Read("/sys/fs/cgroup/cpu.max")],
     ),
     entry(
         (T::PowerShell, "powershell"),
