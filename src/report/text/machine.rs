@@ -45,15 +45,19 @@ fn devices(devices: &[DetectedDevices], width: usize) -> String {
     text
 }
 
+fn counted(count: u64, of: &str) -> String {
+    format!("{count} {of}{}", if count == 1 { "" } else { "s" })
+}
+
 fn host(host: &DetectedHost, width: usize) -> String {
     let mut lines = Vec::new();
     let printed = host.processor.as_deref().unwrap_or("no name found");
     let sockets = if host.sockets > 1 { format!("{} x ", host.sockets) } else { String::new() };
     let known = host.device.as_deref().unwrap_or("not in the catalogue");
     lines.push(vec!["processor".to_owned(), format!("{sockets}{printed} ({known})")]);
-    let counts = [(host.cores, "cores"), (host.threads, "threads")];
+    let counts = [(host.cores, "core"), (host.threads, "thread")];
     let counts: Vec<String> =
-        counts.iter().filter_map(|(count, of)| count.map(|count| format!("{count} {of}"))).collect();
+        counts.iter().filter_map(|(count, of)| count.map(|count| counted(count, of))).collect();
     if !counts.is_empty() {
         lines.push(vec!["cores".to_owned(), counts.join(", ")]);
     }
@@ -63,7 +67,7 @@ fn host(host: &DetectedHost, width: usize) -> String {
     lines.push(vec!["memory".to_owned(), memory]);
     let nameplate = host.catalogue_bandwidth.map(|of| format!("{} in the catalogue", rate(of)));
     let measured = host.measured.map(|of| {
-        let arrays = format!("{} threads over {}", of.threads, size(of.bytes));
+        let arrays = format!("{} over {}", counted(of.threads, "thread"), size(of.bytes));
         format!("{} measured: read {}, triad {}, {arrays}", rate(of.best()), rate(of.read), rate(of.triad))
     });
     let rates: Vec<String> = measured.into_iter().chain(nameplate).collect();
