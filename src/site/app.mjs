@@ -40,7 +40,7 @@ const SLOW_MS = 1000;
 const SECTIONS = ["answer", "why", "numbers", "where", "assumptions"];
 const ANSWERED = [...SECTIONS, "traffic"];
 
-const state = { view: "answer", files: {}, shown: null, early: false, last: null, trail: [], searches: 0, openings: 0, keepings: 0, targets: [] };
+const state = { view: "answer", files: {}, shown: null, early: false, last: null, trail: [], searches: 0, openings: 0, changes: 0, targets: [] };
 const said = states({
   again: () => void opened(),
   back: () => void go(state.answered?.view ?? "answer", Object.fromEntries([...Object.keys(forms.fields(question)).map((key) => [key, ""]), ...Object.entries(state.answered?.fields ?? {})])),
@@ -251,16 +251,15 @@ async function address(view = state.view) {
 /** Keeps what the pictures of a view show in its address, without a new answer. */
 async function keep(view, changes) {
   kept.pick(view, changes);
-  if (state.view !== view) return;
-  const [keeping, opening] = [(state.keepings += 1), state.openings];
-  const next = await address(view);
-  // A later change has all of this one. Where the reader has gone on, the address is the next question's.
-  const isNewest = keeping === state.keepings && opening === state.openings && state.view === view;
-  if (isNewest && location.hash === state.address) replaced(next);
+  if (state.view === view) await readdressed();
 }
 
-/** Another address for what is shown or on its way. */
-function replaced(next) {
+/** Writes the address of what is shown or on its way: of changes that overlap the newest, and none where the reader has gone on. */
+async function readdressed() {
+  const [change, opening, { view }] = [(state.changes += 1), state.openings, state];
+  const next = await address(view);
+  const isNewest = change === state.changes && opening === state.openings && view === state.view;
+  if (!isNewest || location.hash !== state.address) return;
   const { dataset } = document.documentElement;
   const shown = dataset.opened === location.hash;
   history.replaceState(null, "", next);
@@ -588,7 +587,7 @@ const board = pinboard($("compared"), {
   question, chips: line, search, answer, go, keep, counted, flat,
   list: (kind) => list(kind),
   files: () => state.files,
-  addressed: async () => replaced(await address()),
+  addressed: readdressed,
   explain: (number, subject) => {
     Object.assign(state, { trail: [], subject });
     return explain(number);
@@ -769,7 +768,7 @@ function slid(input) {
   clearTimeout(state.sliding);
   state.sliding = setTimeout(async () => {
     // Before the answer, whose last parts may come after the next address.
-    replaced(await address());
+    await readdressed();
     await ask();
     page("answer").querySelector("[data-slider]")?.focus();
   }, 60);
