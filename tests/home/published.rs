@@ -210,6 +210,17 @@ fn shipped_constants_are_the_fit() {
             let is_near = |one: f64, other: f64| (one / other - 1.0).abs() < 1e-9;
             let same = is_near(best.fraction, fraction) && is_near(best.second, second);
             assert!(same, "{name}: {best:?} is the fit, {fraction} and {second} are shipped");
+            let source = if decode { &host.memory.source.text } else { &host.compute.source.text };
+            let errors = cross_validated(decode);
+            for (class, words) in
+                [("CPU only", " % on processors alone"), ("experts on the host", " % with experts")]
+            {
+                let before = source.split_once(words).map(|(before, _)| before.rsplit(' ').next());
+                let stated: f64 = before.flatten().and_then(|text| text.parse().ok()).expect("a median");
+                let error = 100.0 * errors[&(class, name.to_owned())].1;
+                // Rounded.
+                assert!((stated - error).abs() < 0.6, "{name}: {error} %{words}, not {stated}");
+            }
             // Of the arithmetic of decode, the grid has multiples of the shipped figure.
             assert!(!decode || host.decode.is_none() || best.arithmetic == 1.0, "{name}: {best:?}");
         }
