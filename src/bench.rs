@@ -10,6 +10,7 @@ pub mod points;
 mod probe;
 mod prompts;
 pub mod protocol;
+mod read_clock;
 pub mod records;
 pub mod started;
 mod subject;

@@ -225,6 +225,12 @@ fn every_runtime_knows_the_generations_it_is_the_default_for() {
                 runtime.constants.iter().any(|c| c.weight_formats.iter().any(|f| f == format || f == "*"));
             assert!(covered, "{} has no constants for {format}", runtime.id);
         }
+        for format in
+            runtime.host.iter().flat_map(|host| &host.compute_alone).flat_map(|own| &own.weight_formats)
+        {
+            let listed = runtime.weight_formats.contains(format);
+            assert!(listed, "{} computes `{format}` on the host, which it does not list", runtime.id);
+        }
     }
 }
 

@@ -17,6 +17,7 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 
 use super::protocol::ProtocolEntry;
+use super::read_clock::{ReadClock, TimedStream};
 use super::tls::TrustedRoots;
 use crate::spec::error::Error;
 
@@ -101,12 +102,12 @@ impl Endpoint {
         request.body(body)
     }
 
-    async fn connected(&self) -> io::Result<SendRequest<String>> {
+    async fn connected(&self) -> io::Result<Connection> {
         let stream = TcpStream::connect((self.host.as_str(), self.port)).await?;
         stream.set_nodelay(true)?;
         match &self.trusted {
-            Some(trusted) => sender(trusted.encrypted(&self.host, stream).await?).await,
-            None => sender(stream).await,
+            Some(trusted) => Connection::over(trusted.encrypted(&self.host, stream).await?).await,
+            None => Connection::over(stream).await,
         }
     }
 
@@ -116,9 +117,9 @@ impl Endpoint {
     /// The server cannot be reached, or does not answer in time.
     pub(super) async fn answered(&self, path: &str, within: Duration) -> io::Result<(u16, String)> {
         let work = async {
-            let mut sender = self.connected().await?;
+            let mut connection = self.connected().await?;
             let request = self.request("GET", path, String::new()).map_err(io::Error::other)?;
-            let response = sender.send_request(request).await.map_err(io::Error::other)?;
+            let response = connection.sender.send_request(request).await.map_err(io::Error::other)?;
             let (status, mut body) = (response.status().as_u16(), response.into_body());
             let mut text = Vec::new();
             while let Some(piece) = next_piece(&mut body).await {
@@ -133,16 +134,24 @@ impl Endpoint {
     }
 }
 
-/// The sender of requests on a connection.
-async fn sender(
-    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-) -> io::Result<SendRequest<String>> {
-    let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
-    // Its fault is that of the request that it carries.
-    tokio::spawn(async move {
-        let _ = connection.await;
-    });
-    Ok(sender)
+/// A connection to a server.
+#[derive(Debug)]
+pub(super) struct Connection {
+    sender: SendRequest<String>,
+    clock: ReadClock,
+}
+
+impl Connection {
+    async fn over(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> io::Result<Connection> {
+        let clock = ReadClock::start();
+        let stream = TimedStream { stream, clock: clock.clone() };
+        let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
+        // Its fault is that of the request that it carries.
+        tokio::spawn(async move {
+            let _ = connection.await;
+        });
+        Ok(Connection { sender, clock })
+    }
 }
 
 /// Bytes of a short answer, or of a line of a long one, at most.
@@ -231,7 +240,7 @@ pub(super) struct RunContext {
 }
 
 /// A connection between requests.
-pub(super) type KeptConnection = Option<SendRequest<String>>;
+pub(super) type KeptConnection = Option<Connection>;
 
 impl RunContext {
     pub(super) fn now_s(&self) -> f64 {
@@ -266,8 +275,8 @@ impl RunContext {
     }
 
     async fn answer(&self, kept: &mut KeptConnection, exchange: &mut Exchange, body: String) -> ExchangeEnd {
-        let response = match self.sent(kept, body).await {
-            Ok(response) => response,
+        let (response, clock) = match self.sent(kept, body).await {
+            Ok(sent) => sent,
             Err(reason) => return ExchangeEnd::Failed(reason),
         };
         let status = response.status();
@@ -277,7 +286,7 @@ impl RunContext {
         }
         let (mut rest, mut faulty) = (Vec::new(), false);
         while let Some(piece) = next_piece(&mut body).await {
-            let arrived = Instant::now();
+            let arrived = clock.last();
             let Ok(piece) = piece else { return ExchangeEnd::Failed(BROKEN_OFF.to_owned()) };
             let at_s = (arrived - self.begun).as_secs_f64();
             rest.extend_from_slice(&piece);
@@ -301,15 +310,19 @@ impl RunContext {
     }
 
     /// Sends the request, on the kept connection if it is still open; a server may close it at any time between requests.
-    async fn sent(&self, kept: &mut KeptConnection, body: String) -> Result<Response<Incoming>, String> {
+    async fn sent(
+        &self,
+        kept: &mut KeptConnection,
+        body: String,
+    ) -> Result<(Response<Incoming>, ReadClock), String> {
         let path = self.protocol.path;
         let made =
             |body: String| self.endpoint.request("POST", path, body).map_err(|fault| fault.to_string());
-        if let Some(sender) = kept.as_mut()
+        if let Some(Connection { sender, clock }) = kept.as_mut()
             && sender.ready().await.is_ok()
         {
             match sender.try_send_request(made(body.clone())?).await {
-                Ok(response) => return Ok(response),
+                Ok(response) => return Ok((response, clock.clone())),
                 // Without a byte of an answer the server did not take it.
                 Err(fault) if fault.message().is_some() || fault.error().is_incomplete_message() => {}
                 Err(_) => return Err(NO_ANSWER.to_owned()),
@@ -317,8 +330,9 @@ impl RunContext {
         }
         let connected = self.endpoint.connected().await;
         self.tally.connections.fetch_add(1, Relaxed);
-        let sender = kept.insert(connected.map_err(|fault| unconnected(&fault))?);
-        sender.send_request(made(body)?).await.map_err(|_| NO_ANSWER.to_owned())
+        let Connection { sender, clock } = kept.insert(connected.map_err(|fault| unconnected(&fault))?);
+        let response = sender.send_request(made(body)?).await.map_err(|_| NO_ANSWER.to_owned())?;
+        Ok((response, clock.clone()))
     }
 
     /// Reads a line that came at `at_s`; whether it reports a fault.

@@ -9,6 +9,7 @@ use crate::quantity::num::{Num, Qty};
 use crate::quantity::read::Reading;
 use crate::quantity::unit::{BYTE, COUNT, SECOND};
 use crate::spec::constant::CalibratedConstant;
+use crate::spec::figure::{Figure, Ratio};
 use crate::spec::host_part::{HostCompute, HostProcessor, HostedTensors, PromptWay};
 
 /// The vector peak at which `growth` changes nothing, in FLOP/s: a desktop part of 24 cores.
@@ -74,8 +75,14 @@ fn decode_compute(host: &HostCompute, of: &HostProcessor, times: Option<Datum>) 
     Some(compute)
 }
 
-/// The chip of a processor that runs `host`: bandwidth and peak of the processor at the runtime's efficiencies.
-fn processor(chip: &Chip<Datum>, host: &HostCompute, of: &HostProcessor) -> Chip<Datum> {
+/// The chip of a processor that runs `host`: bandwidth and peak of the processor at the runtime's efficiencies, where
+/// products reach `products` in prompts.
+fn processor(
+    chip: &Chip<Datum>,
+    host: &HostCompute,
+    of: &HostProcessor,
+    products: &Figure<Ratio>,
+) -> Chip<Datum> {
     let growth = host.growth.value;
     let peak = || {
         let mut peak = of.peak.datum("host_vector_peak");
@@ -85,7 +92,7 @@ fn processor(chip: &Chip<Datum>, host: &HostCompute, of: &HostProcessor) -> Chip
         peak.source = Source { grade: Grade::Assumed, text: text.into() };
         peak
     };
-    let compute = || host.compute.datum("host_compute_reached");
+    let compute = |reached: &Figure<Ratio>| reached.datum("host_compute_reached");
     let memory = || host.memory.datum("host_memory_reached");
     let none = || Datum::stated("host_launch", 0.0, SECOND, "inside the achieved bandwidth");
     Chip {
@@ -93,9 +100,9 @@ fn processor(chip: &Chip<Datum>, host: &HostCompute, of: &HostProcessor) -> Chip
         weight_peak: peak(),
         native_peak: peak(),
         attention_peak: peak(),
-        gemm_compute: compute(),
-        attention_compute: compute(),
-        moe_compute: compute(),
+        gemm_compute: compute(products),
+        attention_compute: compute(&host.compute),
+        moe_compute: compute(products),
         gemm_memory: memory(),
         attention_memory: memory(),
         moe_memory: memory(),
@@ -129,6 +136,7 @@ impl MachineBuilder<'_> {
         machine: &Machine<Datum>,
         host: &HostCompute,
         of: &HostProcessor,
+        products: &Figure<Ratio>,
     ) -> Machine<Datum> {
         let kept = machine.calibration.iter().filter(|one| !OWN.contains(&one.of)).cloned();
         let own = OWN.into_iter().filter(|of| of.entry().is_efficiency()).filter_map(|of| {
@@ -136,7 +144,7 @@ impl MachineBuilder<'_> {
             Some(ConstantMultipliers { of, multipliers })
         });
         Machine {
-            chip: processor(&machine.chip, host, of),
+            chip: processor(&machine.chip, host, of, products),
             calibration: kept.chain(own).collect(),
             in_turn: host.decode.is_some(),
             decode_compute: decode_compute(host, of, self.time_correction(CalibratedConstant::GemmMemory)),
@@ -152,7 +160,7 @@ impl MachineBuilder<'_> {
         let (host, of) = (self.runtime.host.as_ref()?, self.cluster.processor.as_ref()?);
         let link = self.cluster.device.host_link.as_ref()?;
         Some(HostMachine {
-            processor: self.on_processor(machine, host, of),
+            processor: self.on_processor(machine, host, of, &host.compute),
             path: HostPath {
                 bandwidth: link.bandwidth.datum("host_link_bandwidth"),
                 reached: host.link.datum("host_link_reached"),
@@ -170,7 +178,7 @@ impl MachineBuilder<'_> {
         let device = &self.cluster.device;
         let runs = self.runtime.host.as_ref().filter(|_| device.is_processor());
         if let (Some(host), Some(of)) = (runs, self.cluster.processor.as_ref()) {
-            return self.on_processor(&machine, host, of);
+            return self.on_processor(&machine, host, of, host.products_alone(&self.weights.id));
         }
         Machine { host: self.host(&machine).map(Box::new), ..machine }
     }

@@ -75,6 +75,9 @@ pub struct HostCompute {
     pub memory: Figure<Ratio>,
     /// Operations over the fp32 vector peak of the processor in prompts; products of small integers exceed 1.
     pub compute: Figure<Ratio>,
+    /// The same on a processor that has all layers, for weights of formats that reach another rate there.
+    #[serde(default)]
+    pub compute_alone: Vec<FormatCompute>,
     /// The same when it generates: products of a few tokens, whose arithmetic and whose loads take turns. Where it is not
     /// known, the arithmetic is inside the bandwidth that is reached.
     #[serde(default)]
@@ -89,6 +92,25 @@ pub struct HostCompute {
     pub stream_from: Figure<Ratio>,
     /// Tokens that share one copy of the weights.
     pub micro_batch: Figure<Ratio>,
+}
+
+/// What products with weights of these formats reach in prompts on a processor that has all layers.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FormatCompute {
+    /// Ids of formats.
+    pub weight_formats: Vec<String>,
+    /// Operations over the fp32 vector peak of the processor.
+    pub compute: Figure<Ratio>,
+}
+
+impl HostCompute {
+    /// Operations over the fp32 vector peak that products with weights of the format `id` reach in prompts, on a processor
+    /// that has all layers.
+    pub fn products_alone(&self, id: &str) -> &Figure<Ratio> {
+        let own = self.compute_alone.iter().find(|own| own.weight_formats.iter().any(|format| format == id));
+        own.map_or(&self.compute, |own| &own.compute)
+    }
 }
 
 /// The processor of a host, with its memory.

@@ -297,7 +297,7 @@ pub struct ClientOverhead {
     pub delay_ms_p99: Option<f64>,
     /// The longest, ms.
     pub delay_ms_max: Option<f64>,
-    /// Mean time to read a chunk of an answer, microseconds.
+    /// Mean time from the arrival of a chunk of an answer until it is read, microseconds.
     pub chunk_us_mean: Option<f64>,
     /// How late requests were sent after their scheduled time, 99th percentile, ms; latencies count from the scheduled time.
     pub late_ms_p99: Option<f64>,
