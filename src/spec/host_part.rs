@@ -94,7 +94,7 @@ pub struct HostCompute {
     pub micro_batch: Figure<Ratio>,
 }
 
-/// What products with weights of these formats reach in prompts on a processor that has all layers.
+/// The rate of products with weights of these formats, in prompts on a processor that has all layers.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FormatCompute {
