@@ -99,12 +99,13 @@ impl Candidate {
 
     /// The interval of its predictions, where errors are known.
     pub fn interval<'q>(&self, problem: &'q Problem) -> Option<&'q Interval> {
-        problem.formats[self.formats].interval(problem.class_of(&self.pools), self.requests_per_rank())
+        problem.formats[self.formats]
+            .interval(problem.class_of(&self.pools, self.offload), self.requests_per_rank())
     }
 
     /// The prediction error that its SLOs allow for.
     pub fn margin(&self, problem: &Problem) -> ErrorMargin {
-        problem.margin(self.formats, problem.class_of(&self.pools), self.requests_per_rank())
+        problem.margin(self.formats, problem.class_of(&self.pools, self.offload), self.requests_per_rank())
     }
 
     pub fn devices(&self) -> u64 {

@@ -6,6 +6,7 @@ use crate::plan::parallel::ParallelPlan;
 use crate::spec::nearness::{ByErrorClass, ErrorClass, Interval, PredictionIntervals};
 use crate::spec::objective::{LatencyLimits, Metric};
 use crate::spec::odds::{LatencyErrors, PointLatencies, deviations};
+use crate::spec::offload::Offload;
 use crate::spec::percentile::{Confidence, OddsLevel};
 
 /// Upper ends of measured / predicted TTFT and TPOT; 1 where the SLOs apply to the prediction itself.
@@ -153,6 +154,7 @@ impl FormatMargins {
     pub const NONE: FormatMargins = FormatMargins {
         aggregated: ErrorMargin::NONE,
         beyond: None,
+        on_processor: [ErrorMargin::NONE; 2],
         over_hosts: ErrorMargin::NONE,
         disaggregated: ErrorMargin::NONE,
     };
@@ -173,7 +175,9 @@ impl Problem {
         let margins = &self.formats[formats].margins;
         match class {
             // Replicas of several shapes have one margin, whatever their loads and hosts.
-            ErrorClass::Aggregated | ErrorClass::OverHosts if self.custom_router => {
+            ErrorClass::Aggregated | ErrorClass::OnProcessor | ErrorClass::OverHosts
+                if self.custom_router =>
+            {
                 *margins.at(ErrorClass::Aggregated, u64::MAX)
             }
             class => *margins.at(class, requests),
@@ -181,19 +185,23 @@ impl Problem {
     }
 
     /// The class of a deployment: the farthest of its pools.
-    pub fn class_of(&self, pools: &[PoolPlan]) -> ErrorClass {
+    pub fn class_of(&self, pools: &[PoolPlan], offload: Offload) -> ErrorClass {
         if are_disaggregated(pools) {
             return ErrorClass::Disaggregated;
         }
-        let mut classes = pools.iter().map(|pool| self.error_class(&pool.plan));
-        classes.find(|class| *class == ErrorClass::OverHosts).unwrap_or(ErrorClass::Aggregated)
+        let classes = pools.iter().map(|pool| self.error_class(&pool.plan, offload));
+        classes.max().unwrap_or(ErrorClass::Aggregated)
     }
 
     /// The class of aggregated replicas.
     #[inline(always)]
-    pub fn error_class(&self, plan: &ParallelPlan) -> ErrorClass {
+    pub fn error_class(&self, plan: &ParallelPlan, offload: Offload) -> ErrorClass {
         let divided = plan.devices() / plan.pp > self.cluster.block();
-        if divided { ErrorClass::OverHosts } else { ErrorClass::Aggregated }
+        match offload {
+            _ if divided => ErrorClass::OverHosts,
+            Offload::Host(_) => ErrorClass::OnProcessor,
+            Offload::Nothing | Offload::Streamed(_) => ErrorClass::Aggregated,
+        }
     }
 
     /// Whether a higher TTFT leaves less time for the tokens after it.
@@ -203,7 +211,12 @@ impl Problem {
     }
 
     pub fn least_margin(&self) -> ErrorMargin {
-        let classes = [ErrorClass::Aggregated, ErrorClass::OverHosts, ErrorClass::Disaggregated];
+        let classes = [
+            ErrorClass::Aggregated,
+            ErrorClass::OnProcessor,
+            ErrorClass::OverHosts,
+            ErrorClass::Disaggregated,
+        ];
         let all = (0..self.formats.len()).flat_map(|at| classes.map(|class| self.margin(at, class, 0)));
         let least = |a: ErrorMargin, b: ErrorMargin| ErrorMargin {
             ttft: a.ttft.min(b.ttft),

@@ -198,7 +198,11 @@ impl<'q> PreparedShape<'q> {
     #[inline(always)]
     pub fn margin(&self, concurrency: u64) -> ErrorMargin {
         let requests = concurrency.div_ceil(self.shape.plan.dp);
-        self.problem.margin(self.shape.formats, self.problem.error_class(&self.shape.plan), requests)
+        self.problem.margin(
+            self.shape.formats,
+            self.problem.error_class(&self.shape.plan, self.shape.offload),
+            requests,
+        )
     }
 
     /// The first latency SLO that aggregated replicas with these metrics miss at a concurrency of each.

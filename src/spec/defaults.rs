@@ -59,6 +59,8 @@ pub struct Defaults {
     pub network_price_home: NetworkPrice,
     /// Prediction interval for borrowed constants: the widest of all held-out groups.
     pub unmeasured: Interval,
+    /// Prediction interval where a processor computes with constants that are fitted to runs on others.
+    pub on_processor: Interval,
 }
 
 /// Rate of a bus without peer-to-peer: data is staged through the host's memory.

@@ -25,6 +25,8 @@ pub enum Nearness {
     Hardware,
     /// Other devices of the vendor were measured, under this runtime.
     Vendor,
+    /// The processor of a host computes all of the model or a part.
+    Processor,
     /// Disaggregated: measured, but no constant was fitted to it.
     Split,
     /// Layers are divided over hosts: no constant was fitted to collectives on a network.
@@ -65,6 +67,10 @@ impl Nearness {
             Nearness::Vendor => {
                 ("vendor", "other devices of this vendor were measured with this runtime, this one was not")
             }
+            Nearness::Processor => (
+                "processor",
+                "a processor computes, as in published runs of one request at a time on other processors",
+            ),
             Nearness::Split => {
                 ("split", "disaggregated serving was measured, but no constant is fitted to it")
             }
@@ -193,10 +199,12 @@ pub struct LeftOut {
 }
 
 /// The deployments whose predictions have the same errors.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ErrorClass {
     /// Replicas whose layers are divided inside a host.
     Aggregated,
+    /// Replicas with a part that the host's processor computes.
+    OnProcessor,
     /// Replicas with layers divided over hosts.
     OverHosts,
     /// Pools for each phase.
@@ -210,6 +218,8 @@ pub struct ByErrorClass<T> {
     /// The most requests per rank that were measured, and the value of loads beyond. Fewer are the simpler case: the same
     /// steps with smaller batches.
     pub beyond: Option<(u64, T)>,
+    /// With one request per rank, as measured, and with more.
+    pub on_processor: [T; 2],
     pub over_hosts: T,
     pub disaggregated: T,
 }
@@ -223,6 +233,7 @@ impl<T> ByErrorClass<T> {
         match (class, &self.beyond) {
             (ErrorClass::Disaggregated, _) => &self.disaggregated,
             (ErrorClass::OverHosts, _) => &self.over_hosts,
+            (ErrorClass::OnProcessor, _) => &self.on_processor[usize::from(requests > 1)],
             // Clearly more than the most that were measured.
             (_, Some((most, beyond))) if requests as f64 > *most as f64 * AROUND => beyond,
             _ => &self.aggregated,
@@ -233,6 +244,7 @@ impl<T> ByErrorClass<T> {
         ByErrorClass {
             aggregated: to(self.aggregated),
             beyond: self.beyond.map(|(most, beyond)| (most, to(beyond))),
+            on_processor: self.on_processor.map(&to),
             over_hosts: to(self.over_hosts),
             disaggregated: to(self.disaggregated),
         }

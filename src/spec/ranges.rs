@@ -65,8 +65,10 @@ pub fn defaults(defaults: &Defaults) -> Result<(), Error> {
         DEVICES.check_whole(&format!("staged[{at}].devices"), staged.devices)?;
         of(&EFFICIENCY, &format!("staged[{at}].rate"), &staged.rate)?;
     }
-    let Interval { ttft, tpot, throughput, .. } = &defaults.unmeasured;
-    factors("unmeasured", &[*ttft, *tpot, *throughput].concat())?;
+    for (key, interval) in [("unmeasured", &defaults.unmeasured), ("on_processor", &defaults.on_processor)] {
+        let Interval { ttft, tpot, throughput, .. } = interval;
+        factors(key, &[*ttft, *tpot, *throughput].concat())?;
+    }
     for (at, host) in defaults.hosts.iter().enumerate() {
         DEVICES.check_whole(&format!("hosts[{at}].devices"), host.devices)?;
         bounded(&format!("hosts[{at}].bounds"), Some(&host.purchase), Some(&host.bounds))?;

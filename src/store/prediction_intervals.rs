@@ -13,9 +13,19 @@ impl ResolvedScenario {
     /// The prediction intervals in this weight format. Borrowed constants get the widest interval; rows of one's own
     /// narrow it.
     pub fn prediction_intervals(&self, weight_format: &str) -> PredictionIntervals {
-        let shipped = self.intervals_of_fit(weight_format);
+        let shipped = self.shipped_intervals(weight_format);
         let Some(own) = self.correction(weight_format) else { return shipped };
         shipped.map(|interval| own.narrow(interval))
+    }
+
+    /// Those of the fit, but for a processor that has all layers those of processors.
+    fn shipped_intervals(&self, weight_format: &str) -> PredictionIntervals {
+        let of_fit = self.intervals_of_fit(weight_format);
+        if !(self.cluster.device.is_processor() && self.computes_on_processor()) {
+            return of_fit;
+        }
+        let [one, more] = of_fit.on_processor.clone();
+        PredictionIntervals { aggregated: one, beyond: Some((1, more)), ..of_fit }
     }
 
     fn intervals_of_fit(&self, weight_format: &str) -> PredictionIntervals {
@@ -29,12 +39,14 @@ impl ResolvedScenario {
         };
         let unmeasured = &self.defaults.unmeasured;
         let fit = self.runtime.serving_fit.as_ref();
+        let on_processor = self.on_processor();
         let near =
             fit.map(|fit| (fit, fit.near(&query))).filter(|(_, why)| !why.contains(&Nearness::Nothing));
         let Some((fit, why)) = near else {
             return PredictionIntervals {
                 aggregated: unmeasured.clone(),
                 beyond: None,
+                on_processor,
                 over_hosts: unmeasured.clone(),
                 disaggregated: unmeasured.clone(),
             };
@@ -50,7 +62,26 @@ impl ResolvedScenario {
         // All runs of the fit lie inside a host, or inside a domain of several.
         let borrowed = Interval { near: Nearness::Hosts, ..unmeasured.clone() }.around_prediction();
         let over_hosts = with(Nearness::Load).widest(&borrowed);
-        PredictionIntervals { aggregated, beyond, over_hosts, disaggregated: with(Nearness::Split) }
+        let disaggregated = with(Nearness::Split);
+        PredictionIntervals { aggregated, beyond, on_processor, over_hosts, disaggregated }
+    }
+
+    /// Whether its runtime has constants of a processor, and the processor's figures are known.
+    fn computes_on_processor(&self) -> bool {
+        self.runtime.host.is_some() && self.cluster.processor.is_some()
+    }
+
+    /// The intervals of replicas with a part that a processor computes: with one request at a time, as measured, and with
+    /// more.
+    fn on_processor(&self) -> [Interval; 2] {
+        let unmeasured = &self.defaults.unmeasured;
+        if !self.computes_on_processor() {
+            return [unmeasured.clone(), unmeasured.clone()];
+        }
+        let one = self.defaults.on_processor.clone().around_prediction();
+        let load = self.runtime.serving_fit.as_ref().and_then(|fit| fit.interval(&[Nearness::Load]));
+        let more = load.map_or_else(|| unmeasured.clone(), Interval::around_prediction).widest(&one);
+        [one, more]
     }
 
     /// The measured combinations nearest to the problem: of its model on its device in its format; else of any model on
@@ -68,7 +99,9 @@ impl ResolvedScenario {
 mod tests {
     use super::*;
     use crate::plan::parallel::ParallelPlan;
+    use crate::spec::host_part::HostPart;
     use crate::spec::nearness::ErrorClass;
+    use crate::spec::offload::Offload;
     use crate::spec::scenario::Scenario;
     use crate::store::catalog::Catalog;
 
@@ -129,7 +162,7 @@ mod tests {
         let inside = ParallelPlan { tp: 8, ..ParallelPlan::SINGLE };
         let over = ParallelPlan { tp: 16, ..ParallelPlan::SINGLE };
         let staged = ParallelPlan { pp: 2, ..inside };
-        let classes = [inside, over, staged].map(|plan| problem.error_class(&plan));
+        let classes = [inside, over, staged].map(|plan| problem.error_class(&plan, Offload::Nothing));
         assert_eq!(classes, [ErrorClass::Aggregated, ErrorClass::OverHosts, ErrorClass::Aggregated]);
         let pair = &problem.formats[0];
         let [near, far] = [classes[0], classes[1]].map(|class| pair.interval(class, 1).unwrap());
@@ -137,6 +170,26 @@ mod tests {
         for (near, far) in [(near.ttft, far.ttft), (near.tpot, far.tpot), (near.throughput, far.throughput)] {
             assert!(far[0] <= near[0] && far[2] >= near[2]);
         }
+    }
+
+    #[test]
+    fn what_a_processor_computes_has_the_errors_of_processors() {
+        let stated = Scenario {
+            host: Some("epyc-9355,ddr5-6000x12".into()),
+            host_memory: Some("384 GB".into()),
+            ..Scenario::default()
+        };
+        let problem = problem("Qwen3-235B-A22B", "1xrtx-4090", "llama.cpp", stated).problem().unwrap();
+        let part = HostPart::parse("experts 90").unwrap();
+        let class = problem.error_class(&ParallelPlan::SINGLE, Offload::Host(part));
+        let pair = &problem.formats[0];
+        let [device, one, more] = [(ErrorClass::Aggregated, 1), (class, 1), (class, 2)]
+            .map(|(of, at)| pair.interval(of, at).unwrap());
+        assert_eq!((class, one.near), (ErrorClass::OnProcessor, Nearness::Processor));
+        assert!(one.tpot[2] > device.tpot[2] && more.tpot[2] >= one.tpot[2]);
+        let alone = self::problem("Llama-3.1-8B", "epyc-9355", "llama.cpp", Scenario::default());
+        let alone = alone.prediction_intervals("gguf-q4_k_m");
+        assert_eq!((alone.aggregated.near, &alone.aggregated.tpot), (Nearness::Processor, &one.tpot));
     }
 
     #[test]

@@ -177,6 +177,44 @@ fn fitted<'a>(runs: impl Iterator<Item = &'a Rated>, points: usize) -> usize {
     (0..points).min_by(|a, b| error(*a).total_cmp(&error(*b))).expect("a point")
 }
 
+/// p10, p50 and p90 of measured over predicted of all runs, each source predicted by the fit of the others and with the same
+/// weight.
+fn error_quantiles(decode: bool) -> [f64; 3] {
+    let (runs, grid) = (rated(decode), grid(decode));
+    let mut errors: Vec<(f64, &str)> = Vec::new();
+    for run in &runs {
+        let others = runs.iter().filter(|other| other.runtime == run.runtime && other.source != run.source);
+        errors.push((1.0 / run.ratios[fitted(others, grid.len())], &run.source));
+    }
+    errors.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let of = |source: &str| errors.iter().filter(|(_, other)| *other == source).count() as f64;
+    let weights: Vec<f64> = errors.iter().map(|(_, source)| 1.0 / of(source)).collect();
+    let sources: f64 = weights.iter().sum();
+    [0.1, 0.5, 0.9].map(|part| {
+        let mut sum = 0.0;
+        let at = weights.iter().position(|weight| {
+            sum += weight;
+            sum >= part * sources - 1e-9
+        });
+        errors[at.expect("a run")].0
+    })
+}
+
+/// Plans that a processor computes have the errors of these runs.
+#[test]
+fn the_interval_of_processors_has_the_errors_of_runs_that_were_left_out() {
+    let shipped = &CATALOG.defaults().unwrap().on_processor;
+    let [ttft, tpot] = [false, true].map(error_quantiles);
+    let rate = [1.0 / tpot[2], 1.0 / tpot[1], 1.0 / tpot[0]];
+    for (name, found, stated) in
+        [("ttft", ttft, shipped.ttft), ("tpot", tpot, shipped.tpot), ("throughput", rate, shipped.throughput)]
+    {
+        // Rounded to a hundredth.
+        let same = found.iter().zip(stated).all(|(found, stated)| (found / stated - 1.0).abs() < 0.01);
+        assert!(same, "{name}: {found:?} is found, {stated:?} is shipped");
+    }
+}
+
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]

@@ -378,8 +378,14 @@ fn more(command: &str, contents: &str, width: usize) -> String {
 }
 
 /// Deployments of which neither the devices nor the kind of plan were measured under their runtime.
-const FAR: [Nearness; 5] =
-    [Nearness::Hardware, Nearness::Vendor, Nearness::Split, Nearness::Hosts, Nearness::Nothing];
+const FAR: [Nearness; 6] = [
+    Nearness::Hardware,
+    Nearness::Vendor,
+    Nearness::Processor,
+    Nearness::Split,
+    Nearness::Hosts,
+    Nearness::Nothing,
+];
 
 /// The effect of the command that explains a number.
 const SOURCES: &str = "formulas and sources";

@@ -228,7 +228,8 @@ pub struct PreparedRow {
 impl PreparedRow {
     /// The interval of its prediction, at `requests` per attention rank.
     pub fn interval(&self, requests: u64) -> Option<&Interval> {
-        self.problem.formats[0].interval(self.problem.class_of(&self.deployment.pools), requests)
+        let class = self.problem.class_of(&self.deployment.pools, self.deployment.offload);
+        self.problem.formats[0].interval(class, requests)
     }
 
     /// Memory of a device of its first pool.

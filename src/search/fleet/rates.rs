@@ -123,7 +123,10 @@ fn carries(problem: &Problem, formats: usize, instance: &Arc<Instance>) -> Optio
     let replicas = problem.capacity().most(shape.plan.devices());
     let at = |requests: u64| prepared.at(replicas, prepared.concurrency(requests));
     let filled = |requests| {
-        problem.filled(&at(requests), problem.margin(formats, problem.error_class(&shape.plan), requests))
+        problem.filled(
+            &at(requests),
+            problem.margin(formats, problem.error_class(&shape.plan, shape.offload), requests),
+        )
     };
     let most = filled_up(shape.fits, filled);
     let even = most - most % shape.plan.pp;

@@ -243,7 +243,7 @@ class MetricsReport(Record):
 
 
 class Intervals(Record):
-    near: Literal['measured', 'hardware_and_runtime', 'load', 'model', 'hardware', 'vendor', 'split', 'hosts', 'nothing']
+    near: Literal['measured', 'hardware_and_runtime', 'load', 'model', 'hardware', 'vendor', 'processor', 'split', 'hosts', 'nothing']
     ttft_ms: Quantiles
     tpot_ms: Quantiles
     e2e_ms: Quantiles | None
@@ -1179,7 +1179,7 @@ class LatencyIntervals(Record):
 
 class SimulatedIntervals(Record):
     draws: int
-    near: Literal['measured', 'hardware_and_runtime', 'load', 'model', 'hardware', 'vendor', 'split', 'hosts', 'nothing']
+    near: Literal['measured', 'hardware_and_runtime', 'load', 'model', 'hardware', 'vendor', 'processor', 'split', 'hosts', 'nothing']
     latencies: list[LatencyIntervals]
     output_tok_s: Quantiles
     requests_per_s: Quantiles
@@ -1341,7 +1341,7 @@ class PlacementReport(Record):
 
 
 class PlacementIntervals(Record):
-    near: Literal['measured', 'hardware_and_runtime', 'load', 'model', 'hardware', 'vendor', 'split', 'hosts', 'nothing']
+    near: Literal['measured', 'hardware_and_runtime', 'load', 'model', 'hardware', 'vendor', 'processor', 'split', 'hosts', 'nothing']
     token_ms: Quantiles
     prefill_ms: Quantiles
     request_ms: Quantiles
@@ -1469,7 +1469,7 @@ class ExplainedInterval(Record):
     p10: float
     p90: float
     column: str
-    near: Literal['measured', 'hardware_and_runtime', 'load', 'model', 'hardware', 'vendor', 'split', 'hosts', 'nothing']
+    near: Literal['measured', 'hardware_and_runtime', 'load', 'model', 'hardware', 'vendor', 'processor', 'split', 'hosts', 'nothing']
     why: str
     source: str
     measured: list[MeasuredAt]
@@ -2313,7 +2313,7 @@ class CellCorrection(Record):
 class FittedCorrection(Record):
     runtime: str
     correction: CellCorrection
-    near: Literal['measured', 'hardware_and_runtime', 'load', 'model', 'hardware', 'vendor', 'split', 'hosts', 'nothing'] | None
+    near: Literal['measured', 'hardware_and_runtime', 'load', 'model', 'hardware', 'vendor', 'processor', 'split', 'hosts', 'nothing'] | None
     time_ratio: float | None
     compute_ratio: float | None
     memory_ratio: float | None
